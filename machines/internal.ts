@@ -53,7 +53,7 @@ export {
   withOrigin,
 } from './log/callRecord.ts';
 export { eachEarlierEntry } from './log/earlierMessages.ts';
-export { entryKinds, type Fields, type Shape, sampleEntries } from './log/entryKinds.ts';
+export { entryKinds, type Fields, type Shape, sampleEntries, unusableField } from './log/entryKinds.ts';
 export {
   applyEntry,
   countersOf,

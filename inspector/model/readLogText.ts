@@ -3,8 +3,10 @@
  * and the reason. A long text is read in parts, so the page stays responsive.
  */
 
+import { unusableField } from '../../machines/log/logState.ts';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { pageJson } from '../../src/inspect/excerpt.ts';
+import { separateItems } from '../../src/projector/readEntry.ts';
 import { decodeFields } from '../../src/stores/jsonl/entryEncoding.ts';
 
 export interface BrokenLine {
@@ -66,7 +68,8 @@ function entryOf(value: unknown, header: Header, next: number): LogEntry | strin
   const time = typeof at === 'number' ? header.at + at : header.at;
   const entry = { ...rest, conversationId, runId, at: time, seq };
   decodeFields(entry, `${conversationId as string}`);
-  return entry as unknown as LogEntry;
+  const field = unusableField(entry);
+  return field === undefined ? (entry as unknown as LogEntry) : `its ${field} cannot be used`;
 }
 
 /** The state of the reader. */
@@ -109,10 +112,12 @@ async function readMore(
       if (entries.length === 0) id = header.conversationId;
       continue;
     }
-    const entry = entryOf(value, header, (entries.at(-1)?.seq ?? -1) + 1);
-    // Redaction comes before any cut, because a cut may remove the part by which a credential is recognized.
-    if (typeof entry !== 'string') entries.push(pageJson(entry, line));
-    else broken.push({ line: next + 1, why: entry, text: line.slice(0, 400), entriesBefore: entries.length });
+    for (const event of isRecord(value) ? separateItems(value) : [value]) {
+      const entry = entryOf(event, header, (entries.at(-1)?.seq ?? -1) + 1);
+      // Redaction comes before any cut, because a cut may remove the part by which a credential is recognized.
+      if (typeof entry !== 'string') entries.push(pageJson(entry, line));
+      else broken.push({ line: next + 1, why: entry, text: line.slice(0, 400), entriesBefore: entries.length });
+    }
   }
   const isAll = lines.slice(next).every((line) => line.trim() === '');
   const reached: Reading = { lines, next, header, id, entries, broken };

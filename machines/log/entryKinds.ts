@@ -1,5 +1,5 @@
 /**
- * Every kind of entry: its fields, and a sample. The types and what each kind means stand in `vocabulary.ts`, the words that
+ * Every kind of entry: its fields, a sample, and the check of what was read. The types and what each kind means stand in `vocabulary.ts`, the words that
  * people read in `src/words/entryWords.ts`. Invariant: the compiler refuses a kind without a row, and a row that is not its type.
  */
 import { groupNames } from '../tools/toolGroups.ts';
@@ -22,6 +22,7 @@ import {
   amount,
   bytes,
   choice,
+  type Fields,
   type FieldsOf,
   type Form,
   flag,
@@ -36,6 +37,7 @@ import {
   position,
   record,
   required,
+  type Shape,
   tagged,
   text,
   words,
@@ -258,3 +260,85 @@ export const sampleEntries = (conversationId: string): LogEntry[] =>
     const runId = seq % 2 === 0 ? null : 'run-1';
     return { seq, at: 1_700_000_000_000 + seq, conversationId, runId, type, ...sample } as unknown as LogEntry;
   });
+
+const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+type Check = (value: unknown) => boolean;
+
+const isText: Check = (value) => typeof value === 'string';
+const isNumber: Check = (value) => typeof value === 'number';
+const isAnything: Check = () => true;
+const isEvery =
+  (check: Check): Check =>
+  (value) => {
+    if (!Array.isArray(value)) return false;
+    // The list's own `every` would skip its holes.
+    for (let index = 0; index < value.length; index++) if (!check(value[index])) return false;
+    return true;
+  };
+
+/** The fields that reading depends on, each with its check. */
+const requiredOf = (fields: Fields): [name: string, check: Check][] =>
+  Object.entries(fields)
+    .filter(([, { isRequired }]) => isRequired)
+    .map(([name, { shape, isOptional }]) => {
+      const check = checkOf(shape);
+      return [name, isOptional ? (value) => value === undefined || check(value) : check];
+    });
+
+function hasRequired(fields: Fields): Check {
+  const checks = requiredOf(fields);
+  return (value) => isObject(value) && checks.every(([name, check]) => check(value[name]));
+}
+
+/** Values of a later version pass: a text need not be a known one, and a number need not be in its range. */
+function checkOf(shape: Shape): Check {
+  switch (shape.kind) {
+    case 'text':
+    case 'words':
+    case 'bytes':
+    case 'choice':
+      return isText;
+    case 'number':
+    case 'amount':
+    case 'ordinal':
+    case 'position':
+      return isNumber;
+    case 'list':
+      return isEvery(checkOf(shape.each));
+    case 'nullable': {
+      const check = checkOf(shape.value);
+      return (value) => value === null || check(value);
+    }
+    case 'fields':
+      return hasRequired(shape.fields);
+    case 'tagged': {
+      const { tag, other } = shape;
+      const known = new Map(Object.entries(shape.variants).map(([value, fields]) => [value, hasRequired(fields)]));
+      const unknown: Check = other ? hasRequired(other) : () => false;
+      return (value) => isObject(value) && isText(value[tag]) && (known.get(value[tag] as string) ?? unknown)(value);
+    }
+    case 'record':
+    case 'oneOf':
+      return isObject;
+    case 'json':
+    case 'flag':
+    case 'yes':
+      return isAnything;
+  }
+}
+
+const ENVELOPE: readonly [name: string, check: Check][] = [
+  ['seq', isNumber],
+  ['type', isText],
+];
+const CHECKS: ReadonlyMap<unknown, readonly [name: string, check: Check][]> = new Map(
+  Object.entries(entryKinds).map(([kind, { fields }]) => [kind, [...ENVELOPE, ...requiredOf(fields as Fields)]]),
+);
+
+/** Returns the name of the first field that is missing or unusable. Takes any value. */
+export function unusableField(entry: unknown): string | undefined {
+  const found = Object(entry) as { [name: string]: unknown };
+  return (CHECKS.get(found.type) ?? ENVELOPE).find(([name, check]) => !check(found[name]))?.[0];
+}

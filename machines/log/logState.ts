@@ -22,6 +22,9 @@ import {
 } from './callRecord.ts';
 import { eachEarlierEntry } from './earlierMessages.ts';
 
+/** The fold takes an entry only if it has none. */
+export { unusableField } from './entryKinds.ts';
+
 export interface LogState extends LoggedCalls {
   cwd: string;
   createdAt: number;

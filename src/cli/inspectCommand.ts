@@ -4,10 +4,12 @@
  * is never written.
  */
 import { once } from 'node:events';
+import { unusableField } from '../../machines/internal.ts';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import type { Agent } from '../agent.ts';
 import { type Inspector, type InspectorOptions, startLogInspector } from '../inspect/inspector.ts';
 import { printable } from '../printable.ts';
+import { separateItems } from '../projector/readEntry.ts';
 import { findLog } from './replay/readLog.ts';
 import { outputTo } from './screen.ts';
 import { sessionPlace } from './sessions/sessionPlace.ts';
@@ -23,17 +25,22 @@ export async function inspectCommand(log: string, options: InspectOptions, signa
   const place = await sessionPlace(options.store);
   const { name, read } = await findLog(log, place);
   const entries: LogEntry[] = [];
+  const unusable: string[] = [];
   const unread = await read((value) => {
     if (typeof value !== 'object' || value === null) return;
-    // Events of another backend have neither numbers nor times.
-    const own = { seq: entries.length, at: 0, conversationId: name, runId: null };
-    entries.push({ ...own, ...value } as LogEntry);
+    for (const event of separateItems(value)) {
+      // Events of another backend have neither numbers nor times.
+      const entry = { seq: entries.length, at: 0, conversationId: name, runId: null, ...event } as LogEntry;
+      const field = unusableField(entry);
+      if (field === undefined) entries.push(entry);
+      else unusable.push(`entry ${entry.seq} (${entry.type}): its ${field} cannot be used`);
+    }
   });
   await place.close();
   const port = options.port === undefined ? {} : { port: Number(options.port) };
   const inspector = await startLogInspector({ ...port, open: options.open === true });
   try {
-    inspector.show(name, entries, unread);
+    inspector.show(name, entries, [...unread, ...unusable]);
     printAddress(inspector);
     if (!signal.aborted) await once(signal, 'abort');
     return 0;

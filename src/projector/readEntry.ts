@@ -69,6 +69,15 @@ function readOutput({ item, items }: Fields): WireReading | string {
   return several === undefined ? 'item' : { type: 'agent-output', items: several };
 }
 
+/** Returns one event for each item of a reply that is one event, and any other value as it is. */
+export function separateItems(event: object): object[] {
+  const { item, items, ...rest } = event as { type?: unknown; item?: unknown; items?: unknown };
+  const several = Array.isArray(item) ? item : item === undefined ? items : undefined;
+  // A numbered event keeps its number, so it stays one.
+  if (rest.type !== 'agent-output' || 'seq' in rest || !Array.isArray(several)) return [event];
+  return several.map((each) => ({ ...rest, item: each }));
+}
+
 function readItem(value: unknown): ItemReading | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
   const { type, text, flag } = value as Fields;

@@ -117,6 +117,9 @@ const decided = ({ decision: { action, by }, callId }: Of<'decision'>): EntryRow
   words: `${callId} ${action}${by === undefined ? '' : ` by ${by}`}`,
 });
 
+/** Reading a log does not depend on some texts, so a log from elsewhere may lack them. */
+const textIn = (value: unknown): string => (typeof value === 'string' ? value : '');
+
 export const entryWords: { readonly [Type in Kind]: WordsOf<Of<Type>> } = {
   conversation: { events: row('none', ({ schema }) => `schema ${schema}`), steps: 'none' },
   history: {
@@ -157,8 +160,8 @@ export const entryWords: { readonly [Type in Kind]: WordsOf<Of<Type>> } = {
   continuation: {
     events: 'box',
     steps: ({ why, text }) => ({ words: CONTINUED[why] ?? `The model was asked to continue: ${why}.`, more: text }),
-    mark: ({ why }) => `continued: ${why.replaceAll('_', ' ')}`,
-    line: ({ text }) => dim(`· the model is told: ${firstLine(text, LINE_MAX)}`),
+    mark: ({ why }) => `continued: ${textIn(why).replaceAll('_', ' ')}`,
+    line: ({ text }) => dim(`· the model is told: ${firstLine(textIn(text), LINE_MAX)}`),
   },
   'model-reply': {
     events: row('model', ({ finish, usage }) => {
@@ -196,8 +199,8 @@ export const entryWords: { readonly [Type in Kind]: WordsOf<Of<Type>> } = {
   },
   notice: {
     events: 'failed',
-    steps: ({ text }) => ({ words: oneLine(text), more: text, isFault: true }),
-    line: ({ text }) => yellow(`! ${firstLine(text, LINE_MAX)}`),
+    steps: ({ text }) => ({ words: oneLine(textIn(text)), more: textIn(text), isFault: true }),
+    line: ({ text }) => yellow(`! ${firstLine(textIn(text), LINE_MAX)}`),
   },
   diagnostic: { events: 'failed', steps: diagnosed, line: (entry) => dim(`! ${diagnosticText(entry, LINE_MAX)}`) },
   extension: { events: 'box', steps: 'none' },
