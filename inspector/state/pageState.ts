@@ -87,7 +87,9 @@ let searched: { first: LogEntry | undefined; upTo: number; redactions: readonly 
 /** Redacted values of the open log. Entries that were searched are not searched again. */
 export const redactions = computed(() => {
   const list = entries.value;
-  if (!searched || searched.first !== list[0]) searched = { first: list[0], upTo: 0, redactions: [] };
+  // A fork has the first entries of its original, and fewer of them.
+  if (!searched || searched.first !== list[0] || list.length < searched.upTo)
+    searched = { first: list[0], upTo: 0, redactions: [] };
   const more = redactionsOf(list, searched.upTo);
   searched.upTo = list.length;
   if (more.length > 0) searched.redactions = [...searched.redactions, ...more];

@@ -1,6 +1,6 @@
 /** Repeated use of the page: another conversation, another connection, another server, another log of the same name. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { logOf, pageBench, waitingLog } from './pageBench.ts';
+import { conversationEntry, logOf, pageBench, waitingLog } from './pageBench.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
 afterEach(() => {
@@ -129,6 +129,23 @@ describe('two conversations with equal call ids', () => {
     openConversation('C');
     openConversation('A');
     expect(redactions.value.map(({ index }) => index)).toEqual([1, 2, 4]);
+  });
+
+  it('a fork has the redacted values up to its last entry, and its original has each of its own once', async () => {
+    const { server, put, openConversation, entries, redactions } = await pageBench();
+    server.greet();
+    server.conversation('A');
+    const notices = [1, 2, 3].map((place) => ({ type: 'notice', code: 'n', text: `${place}: [redacted]` }) as const);
+    server.entries('A', logOf('A', [conversationEntry, ...notices]));
+    openConversation('A');
+    const seqs = () => redactions.value.map(({ seq }) => seq);
+    expect(seqs()).toEqual([1, 2, 3]);
+    const forked = entries.value.slice(0, 2);
+    put({ id: 'A at 1', source: 'file', of: 'runchart', entries: forked, broken: [], isFork: true });
+    openConversation('A at 1');
+    expect(seqs()).toEqual([1]);
+    openConversation('A');
+    expect(seqs()).toEqual([1, 2, 3]);
   });
 
   it('they do not share a first press of X: it cancels the conversation that was open then, or none', async () => {
