@@ -10,6 +10,7 @@ import {
   type Control,
   type FromPage,
   type Passing,
+  REQUEST_MAX,
   type Recorded,
   readFrame,
   type ToPage,
@@ -147,7 +148,12 @@ export function ask(
 ): Promise<Json> {
   if (connection.value.state !== 'open') return Promise.reject(new Error('not connected'));
   const number = ++requestCount;
-  sendMessage({ ...request, ask: number });
+  const message = { ...request, ask: number };
+  // The server would end the connection, or ignore the request.
+  const bytes = new TextEncoder().encode(JSON.stringify(message)).length;
+  if (bytes > REQUEST_MAX)
+    return Promise.reject(new Error(`too large to be sent from here: ${bytes} bytes, at most ${REQUEST_MAX}`));
+  sendMessage(message);
   return new Promise((resolve, reject) => answers.set(number, { resolve, reject }));
 }
 

@@ -159,6 +159,19 @@ describe('two conversations with equal call ids', () => {
   });
 });
 
+describe('a decision that no server takes', () => {
+  it.each(['x', 'ä'])('is refused by the page with its size, and the buttons stay: many of %s', async (letter) => {
+    const { server, card, decide, sent } = await twoConversations();
+    const text = letter.repeat(64 * 1024);
+    const refused = await decide(card(), { action: 'edit', args: { text } });
+    expect(refused).toMatch(/^too large to be sent from here: \d+ bytes, at most 65536$/);
+    expect([server.take(), sent.value.size]).toEqual([[], 0]);
+    const args = { text: letter.repeat(64 * 512 - 100) };
+    void decide(card(), { action: 'edit', args });
+    expect(server.take()).toMatchObject([{ type: 'decide', decision: { args } }]);
+  });
+});
+
 describe('a second question about one call', () => {
   it('it has its own buttons, and its decision names it', async () => {
     const { server, card, decide, sent } = await twoConversations();
