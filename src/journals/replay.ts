@@ -3,7 +3,7 @@
  * store, and the resulting log equals the recorded one byte for byte.
  */
 import type { AnyActorRef, AnyMachineSnapshot } from 'xstate';
-import type { Journal, LogEntry } from '../../machines/internal.ts';
+import type { Completion, Journal, LogEntry } from '../../machines/internal.ts';
 import { type DeepPartial, mergedPolicies, modelsOf, type Policies } from '../agentPolicies.ts';
 import { RunchartError } from '../errors.ts';
 import { foldsOf } from '../log/conversationLog.ts';
@@ -80,7 +80,8 @@ export const replayRecording = (options: ReplayOptions): LogEntry[] => replayUnt
  */
 export function replayUntil(options: ReplayOptions, until?: number): Replayed {
   checkPlace(until, 0);
-  const { entries, secrets = [], plugins = [] } = options;
+  const { secrets = [], plugins = [] } = options;
+  const entries = entriesBefore(options.recording, options.entries);
   const recording = options.recording.slice(0, until);
   const [head] = entries;
   if (head?.type !== 'conversation') {
@@ -123,6 +124,26 @@ export function replayUntil(options: ReplayOptions, until?: number): Replayed {
     'replay',
     `the recording answers ${strayed}, which was not asked for: replay it with the options of its agent`,
   );
+}
+
+/**
+ * The entries that the recording does not lead to. An opening that continues a run by itself has written the first entries of
+ * that run when it resolves.
+ */
+function entriesBefore(recording: readonly RecordedDelivery[], entries: readonly LogEntry[]): readonly LogEntry[] {
+  const ids = recording.flatMap((line) => (line.kind === 'delivery' ? [runOfDelivery(line.completion)] : []));
+  const [resumed, ...others] = ids;
+  if (resumed === undefined || !others.includes(resumed)) return entries;
+  const at = entries.findIndex(({ type, runId }) => type === 'run-resumed' && runId === resumed);
+  return at < 0 ? entries : entries.slice(0, at);
+}
+
+/** The run that a resumption begins, or to which the answer of an effect belongs. */
+function runOfDelivery(completion: Completion): string | undefined {
+  if ('id' in completion) return completion.id.split('/')[0];
+  if (completion.type !== 'act' || completion.event.type !== 'resume.requested') return undefined;
+  const { runId } = completion.event as { runId?: unknown };
+  return typeof runId === 'string' ? runId : undefined;
 }
 
 function chartsOf(actors: ReadonlySet<AnyActorRef>): ChartState[] {

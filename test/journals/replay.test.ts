@@ -131,6 +131,22 @@ test('a conversation that is opened again has a recording of its own, which star
   expectSame(second);
 });
 
+test.each(['replayDecided', 'resume'] as const)(
+  'a run that the opening continues by itself (%s) replays from the log right after the opening',
+  async (onRestart) => {
+    const store = memoryStore();
+    const options = { tools: [askedTool('ask')], store, policies: { onRestart }, ports: ports() };
+    const first = await recorded({ ...options, model: scripted([calls(call('a', 'ask'))]) });
+    await first.conversation.send('go').result;
+    await first.conversation.decide({ callId: 'a', action: 'approve' });
+    await first.conversation.close();
+    const second = await recorded({ ...options, model: scripted([]) });
+    await until(() => second.conversation.status === 'idle');
+    expect(entriesOf(second.entries, 'run-resumed')).toHaveLength(1);
+    expectSame(second);
+  },
+);
+
 test('a recording that begins with the repair of an interrupted run replays with its times, up to any line', async () => {
   const clock = stillClock();
   const deaf = plainTool('deaf', () => new Promise(() => undefined));
