@@ -77,6 +77,12 @@ const SPECIAL: readonly object[] = [
     }),
   ),
   { type: 'tool-started', callId: 'k', idempotencyKey: 'c/k/0', suspensions: 4 },
+  ...['y', 7, null, { own: 'y' }, { own: { own: 1 } }].flatMap((value) => [
+    { type: 'user-message', messageId: 'm', onlyText: value },
+    { type: 'tool-result', callId: 'k', outcome: 'succeeded', content: undefined, onlyText: value },
+  ]),
+  { ...base, tokens: [1, 2] },
+  { type: 'tool-started', callId: 'k', suspensions: 3 },
   { type: 'extension', name: 'x', value: { seq: 3, format: 'runchart-log', version: 1 } },
   {
     type: 'extension',

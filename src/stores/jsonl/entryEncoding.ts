@@ -68,10 +68,16 @@ const isObject = (value: unknown): value is StoredRecord =>
 
 const startOf = ({ callId }: StoredRecord, conversationId: string): string => `${conversationId}/${callId}/`;
 
+/** A value of the entry itself under the name of a short form. */
+const isQuoted = (value: unknown): value is { readonly own: unknown } =>
+  isObject(value) && Object.keys(value).join() === 'own';
+
 /** Returns the fields of an entry as its line contains them. */
 export function encodeFields(fields: StoredRecord, conversationId: string): StoredRecord {
   const form = FORMS.get(fields.type);
-  if (!form || Object.hasOwn(fields, form.shortField)) return fields;
+  if (!form) return fields;
+  const own = fields[form.shortField];
+  if (own !== undefined) return fields[form.field] === undefined ? { ...fields, [form.shortField]: { own } } : fields;
   const short = form.encode(fields[form.field], startOf(fields, conversationId));
   if (short === undefined) return fields;
   const { [form.field]: _, ...rest } = fields;
@@ -82,7 +88,12 @@ export function encodeFields(fields: StoredRecord, conversationId: string): Stor
 export function decodeFields(record: StoredRecord, conversationId: string): void {
   const form = FORMS.get(record.type);
   if (!form || !Object.hasOwn(record, form.shortField) || Object.hasOwn(record, form.field)) return;
-  const long = form.decode(record[form.shortField], startOf(record, conversationId));
+  const short = record[form.shortField];
+  if (isQuoted(short)) {
+    record[form.shortField] = short.own;
+    return;
+  }
+  const long = form.decode(short, startOf(record, conversationId));
   if (long === undefined) return;
   delete record[form.shortField];
   record[form.field] = long;
