@@ -112,6 +112,8 @@ class InspectorHandler {
   readonly #agent: Agent;
   readonly #options: InspectorHandlerOptions;
   readonly #served: Served;
+  /** As a request has it: with escapes. */
+  readonly #basePath: string;
   #files: PageFiles | undefined;
   #observation: Observation | undefined;
 
@@ -119,6 +121,8 @@ class InspectorHandler {
     this.#agent = agent;
     this.#options = options;
     this.#served = served;
+    const { basePath = '' } = options;
+    this.#basePath = basePath === '' ? '' : new URL(basePath, 'http://localhost').pathname;
   }
 
   async answer(request: Request): Promise<Response> {
@@ -130,12 +134,12 @@ class InspectorHandler {
   }
 
   async #answer(request: Request): Promise<Response> {
-    const { basePath = '' } = this.#options;
+    const basePath = this.#basePath;
     const { pathname, search, searchParams } = new URL(request.url);
     if (pathname !== basePath && !pathname.startsWith(`${basePath}/`)) throw notFound();
     const path = pathname.slice(basePath.length);
     if (!isOfOwnSite(request, path === '' || isDocument(path))) throw forbidden('the request comes from another site');
-    if (path === '') return this.#redirect(request, `${basePath.split('/').at(-1)}/${search}`);
+    if (path === '') return this.#redirect(request, `./${basePath.split('/').at(-1)}/${search}`);
     if (path === '/events') {
       mustHaveMethod(request, 'GET');
       await this.#caller(request);

@@ -148,7 +148,7 @@ describe('the inspector in a server of your own', () => {
     expect((await get('/inspector/index.html')).status).toBe(200);
     expect(await (await get('/inspector/assets/page.js')).text()).toBe('const page = 1;');
     const redirect = await get('/inspector?log=a.jsonl');
-    expect([redirect.status, redirect.headers.get('location')]).toEqual([308, 'inspector/?log=a.jsonl']);
+    expect([redirect.status, redirect.headers.get('location')]).toEqual([308, './inspector/?log=a.jsonl']);
     for (const path of [
       '/',
       '/index.html',
@@ -308,6 +308,15 @@ describe('the inspector in a server of your own', () => {
     await agent.close();
     await Promise.all(pages.map((page) => page.ended()));
     expect((await fetch(`${base}/events`, { headers: cookie })).status).toBe(503);
+  });
+
+  it.each(['/für uns', '/tools:inspector'])('answers below the path %s', async (basePath) => {
+    const handler = handlerOf(agentOf(), { basePath });
+    const { href } = new URL(basePath, 'http://host');
+    const { status, headers } = await handler(new Request(href, { headers: cookie }));
+    const page = new URL(headers.get('location') ?? '', href).href;
+    expect([status, page]).toEqual([308, `${href}/`]);
+    expect((await handler(new Request(page, { headers: cookie }))).status).toBe(200);
   });
 
   it('refuses invalid options', () => {
