@@ -315,7 +315,7 @@ export const edges = [
     id: 'arguments-at-an-excluded-limit',
     about: 'generated arguments are equal to a limit that the schema excludes',
     witness: 'test/testing/argumentValues.test.ts',
-    edits: [['rounded(above + step)', 'above']],
+    edits: [['return isOpen && nearest === limit ? rounded(limit + up * step) : nearest', 'return nearest']],
   },
   {
     id: 'foreign-session-held',

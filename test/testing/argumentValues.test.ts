@@ -84,3 +84,25 @@ it.each([
     for (const item of list) expect(fits(item, items)).toBe(true);
   }
 });
+
+it.each([
+  [{ type: 'integer', minimum: 0.5, maximum: 3.5 }, 1, 3],
+  [{ type: 'integer', exclusiveMinimum: 2.5, exclusiveMaximum: 9.5 }, 3, 9],
+  [{ type: 'integer', multipleOf: 5, minimum: 3, maximum: 22 }, 5, 20],
+  [{ type: 'integer', multipleOf: 5, exclusiveMinimum: 5, exclusiveMaximum: 20 }, 10, 15],
+  [{ type: 'integer', multipleOf: 5, exclusiveMinimum: -7, exclusiveMaximum: 7 }, -5, 5],
+  [{ type: 'number', multipleOf: 0.25, minimum: 0.1, maximum: 1.1 }, 0.25, 1],
+  [{ type: 'integer', multipleOf: 7 }, 0, 999_999],
+])('numbers of %o are multiples, from %s to %s', (schema, least, most) => {
+  const values = valuesOf(schema) as number[];
+  const step = 'multipleOf' in schema ? schema.multipleOf : 1;
+  expect(values.filter((value) => !Number.isInteger(value / step))).toEqual([]);
+  expect([Math.min(...values), Math.max(...values)]).toEqual([least, most]);
+});
+
+it('a definition is found by its name, whatever characters it has', () => {
+  const definitions = { 'a/b': { const: 1 }, 'c~d': { const: 2 }, grüß: { const: 3 }, '100%': { const: 4 } };
+  const references = ['#/$defs/a~1b', '#/$defs/c~0d', '#/$defs/gr%C3%BC%C3%9F', '#/$defs/grüß', '#/$defs/100%'];
+  const found = references.map(($ref) => argumentValues({ $ref, $defs: definitions } as never));
+  expect(found).toEqual([[1], [2], [3], [3], [4]]);
+});

@@ -65,7 +65,10 @@ class Variants {
 
   #at(reference: string): Json | undefined {
     let place: Json | undefined = this.#root;
-    for (const key of reference.split('/').slice(1)) place = isObject(place) ? place[key] : undefined;
+    for (const token of reference.split('/').slice(1)) {
+      const key = unescaped(token);
+      place = isObject(place) && Object.hasOwn(place, key) ? place[key] : undefined;
+    }
     return place;
   }
 
@@ -87,6 +90,16 @@ class Variants {
       Object.fromEntries(keys.map(([key, [first = null]]) => [key, first]));
     const least = plain(variants.filter(([key]) => needed.has(key)));
     return [least, plain(variants), ...varied(least, variants)];
+  }
+}
+
+/** A part of a JSON pointer in the fragment of an address. */
+function unescaped(token: string): string {
+  const key = token.replaceAll('~1', '/').replaceAll('~0', '~');
+  try {
+    return decodeURIComponent(key);
+  } catch {
+    return key;
   }
 }
 
@@ -118,18 +131,29 @@ export const stepOf = ({ multipleOf, type }: Schema): number => numberIn(multipl
 
 function numbers(schema: Schema, isWhole: boolean): Json[] {
   const step = stepOf({ ...schema, type: isWhole ? 'integer' : 'number' });
+  const isGrid = isWhole || numberIn(schema.multipleOf) !== undefined;
   const bound = (value: number | undefined): number | undefined =>
     value === undefined || Math.abs(value) >= Number.MAX_SAFE_INTEGER ? undefined : value;
-  const above = bound(numberIn(schema.exclusiveMinimum));
-  const below = bound(numberIn(schema.exclusiveMaximum));
-  const least = bound(numberIn(schema.minimum)) ?? (above === undefined ? undefined : rounded(above + step));
-  const most = bound(numberIn(schema.maximum)) ?? (below === undefined ? undefined : rounded(below - step));
+  /** The allowed value at a limit, or next to it: `up` is 1 for a lower limit and -1 for an upper one. */
+  const nextTo = (limit: number | undefined, up: 1 | -1, isOpen: boolean): number | undefined => {
+    if (limit === undefined) return undefined;
+    if (!isGrid) return isOpen ? rounded(limit + up * step) : limit;
+    const nearest = rounded(up * Math.ceil(rounded((up * limit) / step)) * step);
+    return isOpen && nearest === limit ? rounded(limit + up * step) : nearest;
+  };
+  const least =
+    nextTo(bound(numberIn(schema.minimum)), 1, false) ?? nextTo(bound(numberIn(schema.exclusiveMinimum)), 1, true);
+  const most =
+    nextTo(bound(numberIn(schema.maximum)), -1, false) ?? nextTo(bound(numberIn(schema.exclusiveMaximum)), -1, true);
   const first = least ?? Math.min(0, most ?? 0);
-  const last = most ?? Math.max(FAR, first * 10);
+  const last = most ?? Math.max(nextTo(FAR, -1, false) ?? FAR, first * 10);
+  const isAllowed = (value: number): boolean => !isGrid || isMultiple(value, step);
   const inner = [first + step, last - step, 1, 10, 1000].filter((value) => value > first && value < last);
   const outer = least === undefined && last > -1 ? [-1] : [];
-  return [first, last, ...inner, ...outer].map(rounded);
+  return [first, last, ...inner.filter(isAllowed), ...outer.filter(isAllowed)].map(rounded);
 }
+
+const isMultiple = (value: number, step: number): boolean => Number.isInteger(rounded(value / step));
 
 const TIME =
   /(?<![a-z])(ms|millis(econds)?|secs?|seconds|minutes|timeouts?|delay|wait|sleep|pause|interval|duration)(?![a-z])/i;
@@ -151,7 +175,8 @@ function timeIn(name: string, schema: Schema): number {
   return Math.min(Math.max(isLimit ? LIMIT_MS : step, least), most);
 }
 
-const rounded = (value: number): number => Math.round(value * 1e6) / 1e6;
+/** Without the sign of zero. */
+const rounded = (value: number): number => Math.round(value * 1e6) / 1e6 + 0;
 
 /** Returns a limited number of distinct values, the examples first. */
 export function argumentValues(schema: Json, examples: readonly Json[] = []): Json[] {
