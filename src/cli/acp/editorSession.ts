@@ -150,6 +150,8 @@ export class EditorSession {
     try {
       await this.#conversation.close();
     } finally {
+      // A question of the request would wait for ever.
+      this.#turn?.abort();
       this.#release();
       await this.#made.close();
     }
@@ -164,7 +166,7 @@ export class EditorSession {
       this.#ask();
       await this.#questions.answered();
       const { status, pending } = this.#conversation;
-      if (status === 'idle' || status === 'error') return result;
+      if (this.#isClosed || status === 'idle' || status === 'error') return result;
       if (signal.aborted) {
         await this.#conversation.cancel();
         return result;

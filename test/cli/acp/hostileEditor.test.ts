@@ -1,5 +1,6 @@
 /** Editors that break the protocol: what they send is refused by its code, and the session stays whole. */
 
+import { join } from 'node:path';
 import { ndJsonStream } from '@agentclientprotocol/sdk';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { EditorAgent } from '../../../src/cli/acp/editorAgent.ts';
@@ -169,6 +170,22 @@ describe('a cancel', () => {
     answerLate();
     expect(await prompt('again')).toEqual({ stopReason: 'end_turn' });
     expect(ran).toEqual([]);
+  });
+
+  test('of the session by a close during a question ends it too, and the call still waits', async () => {
+    const { agent, asked, prompt, ran, sessionId, root, makeAgent } = await begun([
+      [call('c1', 'Deploy', { to: 'x' })],
+    ]);
+    const prompted = prompt('go');
+    await expect.poll(() => asked.length).toBe(1);
+    const { store } = await sessionPlace(join(root, 'sessions'));
+    await expect.poll(async () => (await store.list())[0]?.status, { interval: 5 }).toBe('waiting');
+    await agent.request('session/close', { sessionId });
+    expect(await prompted).toEqual({ stopReason: 'cancelled' });
+    expect(ran).toEqual([]);
+    const made = await makeAgent(root);
+    expect((await made.agent.open(sessionId)).pending).toMatchObject([{ callId: 'c1' }]);
+    await made.close();
   });
 
   test('of the request itself ends it too', async () => {
