@@ -20,7 +20,7 @@ import { type CodingAgent, mustWorkIn } from '../codingAgent.ts';
 import type { ServerEntry } from '../servers/serverEntries.ts';
 import type { SessionPlace } from '../sessions/sessionPlace.ts';
 import { removeSession } from '../sessions/sessionRemoval.ts';
-import { newSessionId, sessionsIn } from '../sessions/sessionStore.ts';
+import { newSessionId, sessionsIn, workingDirectory } from '../sessions/sessionStore.ts';
 import { editorServers } from './editorServers.ts';
 import { EditorSession } from './editorSession.ts';
 import { answered, requestError } from './protocolErrors.ts';
@@ -47,6 +47,10 @@ const KEY_METHOD = {
   description:
     'Set OPENAI_API_KEY (and OPENAI_BASE_URL) in the settings of the editor for this agent, or in ~/.config/runchart/config.json.',
 };
+
+function mustBeAbsolute(cwd: string): void {
+  if (!isAbsolute(cwd)) throw RequestError.invalidParams({ cwd }, 'expected cwd to be an absolute path');
+}
 
 export class EditorAgent {
   readonly app: AgentApp;
@@ -132,9 +136,13 @@ export class EditorAgent {
 
   /** A session that the store has. One that is open here stays open, and is not reopened during a request. */
   async #reopened(params: Opening, client: AgentContext): Promise<EditorSession> {
-    const { sessionId } = params;
+    const { sessionId, cwd } = params;
+    mustBeAbsolute(cwd);
+    const directory = await workingDirectory(cwd);
     const open = await this.#sessions.get(sessionId)?.catch(() => undefined);
     if (open?.isBusy) throw RequestError.invalidRequest({ sessionId }, 'a prompt is under way in this session');
+    // A request that is refused leaves the session open.
+    open?.mustWorkIn(directory);
     if (open) await this.#close(sessionId);
     await this.#mustExist(sessionId);
     return this.#open(params, client);
@@ -156,7 +164,7 @@ export class EditorAgent {
   }
 
   async #open({ sessionId, cwd, mcpServers = [] }: Opening, client: AgentContext): Promise<EditorSession> {
-    if (!isAbsolute(cwd)) throw RequestError.invalidParams({ cwd }, 'expected cwd to be an absolute path');
+    mustBeAbsolute(cwd);
     if (this.#sessions.has(sessionId)) throw RequestError.invalidRequest({ sessionId }, 'the session is being opened');
     const opening = this.#made(sessionId, cwd, editorServers(mcpServers), client);
     this.#sessions.set(sessionId, opening);

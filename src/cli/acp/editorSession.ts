@@ -10,7 +10,7 @@ import type { Conversation } from '../../conversation/conversation.ts';
 import type { Run } from '../../conversation/run.ts';
 import type { RunResult } from '../../index.ts';
 import { PERMISSION_MODES, type PermissionMode } from '../../permissions/verdict.ts';
-import type { CodingAgent } from '../codingAgent.ts';
+import { type CodingAgent, mustWorkIn } from '../codingAgent.ts';
 import { tellEquipment } from '../commands/equipmentLines.ts';
 import { EditorQuestions } from './editorQuestions.ts';
 import { promptContent } from './promptContent.ts';
@@ -88,6 +88,11 @@ export class EditorSession {
       return { id, name, description };
     });
     return { currentModeId: this.#made.permissions.modeOf(this.#conversation.id), availableModes };
+  }
+
+  /** Throws ConfigurationError for another directory than that of the session. */
+  mustWorkIn(cwd: string): void {
+    mustWorkIn(this.#conversation, cwd);
   }
 
   /** Applies from the next call on, also within a request. Throws RequestError for an unknown mode. */

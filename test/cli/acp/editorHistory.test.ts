@@ -132,6 +132,17 @@ describe('an earlier session', () => {
   });
 });
 
+test('a load that is refused leaves the session open', async () => {
+  const { agent, prompt, root, sessionId } = await begun(['hi', 'still here']);
+  await prompt('hello');
+  await mkdir(join(root, 'other'));
+  for (const cwd of ['relative', join(root, 'missing'), join(root, 'other')]) {
+    const load = agent.request('session/load', { sessionId, cwd, mcpServers: [] });
+    await expect(load).rejects.toMatchObject({ code: -32602 });
+  }
+  expect(await prompt('again')).toEqual({ stopReason: 'end_turn' });
+});
+
 describe('an editor that is gone', () => {
   test('in the middle of a reply: the run is stopped, and the session can be opened at once', async () => {
     const first = await begun([deaf(t('Let me think'))]);
