@@ -3,7 +3,8 @@
  * them. Invariant: a session is open once. Each works in the directory that the editor names for it. What a handler
  * throws is an error of the protocol.
  */
-import { isAbsolute } from 'node:path';
+import { realpath } from 'node:fs/promises';
+import { isAbsolute, resolve } from 'node:path';
 import {
   type AgentApp,
   type AgentContext,
@@ -47,6 +48,9 @@ const KEY_METHOD = {
   description:
     'Set OPENAI_API_KEY (and OPENAI_BASE_URL) in the settings of the editor for this agent, or in ~/.config/runchart/config.json.',
 };
+
+/** The directory as sessions name it. It may be gone. */
+const realPlace = (cwd: string): Promise<string> => realpath(cwd).catch(() => resolve(cwd));
 
 function mustBeAbsolute(cwd: string): void {
   if (!isAbsolute(cwd)) throw RequestError.invalidParams({ cwd }, 'expected cwd to be an absolute path');
@@ -198,7 +202,7 @@ export class EditorAgent {
   async #list(cwd?: string | null, cursor?: string | null): Promise<ListSessionsResponse> {
     const { store } = this.#options.place;
     const options = { limit: PAGE, ...(cursor != null && { cursor }) };
-    const rows = cwd == null ? await store.list(options) : await sessionsIn(cwd, store, options);
+    const rows = cwd == null ? await store.list(options) : await sessionsIn(await realPlace(cwd), store, options);
     const last = rows.length === PAGE ? rows.at(-1)?.cursor : undefined;
     // One that was left without a message is not shown.
     const shown = rows.filter(({ title, turns }) => title !== undefined || turns > 0);

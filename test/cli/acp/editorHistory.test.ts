@@ -1,5 +1,5 @@
 /** Sessions that an editor opens again: lists, replays, and what a killed or closed editor leaves behind. */
-import { mkdir, readdir } from 'node:fs/promises';
+import { mkdir, readdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { sessionPlace } from '../../../src/cli/sessions/sessionPlace.ts';
@@ -60,6 +60,17 @@ describe('an earlier session', () => {
       expect(found.sort()).toEqual(named);
     },
   );
+
+  test('is listed for its directory, whatever path leads there', async () => {
+    const { agent, prompt, root, sessionId } = await begun(['hi']);
+    await prompt('hello');
+    await mkdir(join(root, 'sub'));
+    await symlink(root, join(root, 'link'));
+    for (const cwd of [root, `${root}/`, join(root, 'link'), `${root}/sub/..`]) {
+      const { sessions } = await agent.request('session/list', { cwd });
+      expect(sessions.map((each) => each.sessionId)).toEqual([sessionId]);
+    }
+  });
 
   test('a resumed session is not replayed, a closed one is not open, a deleted one is gone', async () => {
     const first = await begun(['hi']);
