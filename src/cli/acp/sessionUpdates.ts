@@ -4,7 +4,15 @@
  * with its entry. A replay shows what the model still receives.
  */
 import type { ContentBlock, SessionUpdate } from '@agentclientprotocol/sdk';
-import { addUsage, type Json, type LogEntry, type StoredPart, usageOf, zeroUsage } from '../../../machines/internal.ts';
+import {
+  type AgentItem,
+  addUsage,
+  type Json,
+  type LogEntry,
+  type StoredPart,
+  usageOf,
+  zeroUsage,
+} from '../../../machines/internal.ts';
 import { isEncodedImage } from '../../content/imageFormat.ts';
 import type { Live } from '../../live.ts';
 import { printableLine } from '../../printable.ts';
@@ -38,10 +46,13 @@ export class SessionUpdates {
   #messages = 0;
   #notes = 0;
 
-  /** `earlier`: the entries so far, for the sum of the cost. */
+  /** `earlier`: the entries so far, for the sum of the cost, and for calls that have not ended. */
   constructor(options: UpdateOptions, earlier: readonly LogEntry[] = []) {
     this.#options = options;
-    for (const entry of earlier) this.#spend(entry);
+    for (const entry of earlier) {
+      this.#spend(entry);
+      if (entry.type === 'agent-output' && entry.item.type === 'tool-call') this.#keepCall(entry.item);
+    }
   }
 
   /** Signals of a sub-agent count only as progress of its call. */
@@ -151,11 +162,14 @@ export class SessionUpdates {
 
   #item({ item, runId }: Of<'agent-output'>): SessionUpdate[] {
     if (item.type !== 'tool-call') return this.#streamed[item.type] ? [] : [this.#text(item.type, item.text, runId)];
-    const { callId: toolCallId, name, args, argsText, group } = item;
+    const shown = shownCall(this.#keepCall(item), this.#options.cwd);
+    return [{ sessionUpdate: 'tool_call', toolCallId: item.callId, status: 'pending', ...shown }];
+  }
+
+  #keepCall({ callId, name, args, argsText, group }: Extract<AgentItem, { type: 'tool-call' }>): ShownToolCall {
     const call = { name, args: argsText ?? args, group };
-    this.#calls.set(toolCallId, call);
-    const shown = shownCall(call, this.#options.cwd);
-    return [{ sessionUpdate: 'tool_call', toolCallId, status: 'pending', ...shown }];
+    this.#calls.set(callId, call);
+    return call;
   }
 
   /** Somebody may have changed the arguments. */

@@ -186,6 +186,23 @@ describe('an editor that is gone', () => {
     expect(second.model.calls).toHaveLength(2);
   });
 
+  test('while a new file waits: its result is a diff, also in a session that is not replayed', async () => {
+    const args = { file_path: 'new.txt', content: 'fresh\n' };
+    const first = await begun([[call('c1', 'Write', args)]]);
+    const { root, sessionId } = first;
+    first.prompt('write').catch(() => undefined);
+    await expect.poll(() => first.asked.length, { interval: 5 }).toBe(1);
+    const { store } = await sessionPlace(join(root, 'sessions'));
+    await expect.poll(async () => (await store.list())[0]?.status, { interval: 5 }).toBe('waiting');
+    await first.disconnect();
+    const second = await begun(['done', 'then this'], { root, answer: choose('once') });
+    await second.agent.request('session/resume', { sessionId, cwd: root, mcpServers: [] });
+    const prompt = [{ type: 'text' as const, text: 'go on' }];
+    await second.agent.request('session/prompt', { sessionId, prompt });
+    const diff = { type: 'diff', path: join(root, 'new.txt'), oldText: null, newText: 'fresh\n' };
+    expect(updatesOf(second.updates, 'c1').at(-1)).toMatchObject({ status: 'completed', content: [diff] });
+  });
+
   test('a session that another process holds is refused, and is free after it', async () => {
     const { root, sessionId, prompt, disconnect } = await begun(['hi']);
     await prompt('hello');
