@@ -18,6 +18,9 @@ const TOO_LONG =
   /context.?(?:length|window|size|limit)|maximum (?:context|prompt|input|number of tokens)|too many (?:input )?tokens|(?:prompt|input|request) (?:is|was) too (?:long|large)|reduce the length|exceeds? (?:the )?(?:context|maximum|available)/i;
 /** Figures of an error that may be a window. */
 const FIGURE = /\d[\d,_]{2,}/g;
+/** A figure that the error names as the window. Other figures may be parts of the request. */
+const NAMED_FIGURE =
+  /(?:(?:maximum|context)[^\d.;]{0,40}(?:length|size|window|limit|tokens)[^\d.;]{0,40}|> ?)(\d[\d,_]{2,})(?![\d,_]|\s*\+)/gi;
 const WINDOW_MIN = 1_000;
 const WINDOW_MAX = 20_000_000;
 /** This part of the used tokens is taken as the window if no error names a number. */
@@ -33,12 +36,17 @@ export function windowAfter(
   if (error?.code !== 'bad-request' || !TOO_LONG.test(error.message)) return undefined;
   const message = entries.filter((entry) => entry.type === 'user-message').at(-1);
   if (message && textOf(message.content) === CONTINUED) return undefined;
-  const figures = [...error.message.matchAll(FIGURE)].map(([text]) => Number(text.replaceAll(/[,_]/g, '')));
-  const possible = figures.filter((figure) => figure >= WINDOW_MIN && figure <= WINDOW_MAX);
-  // The other figure of such an error is what was sent, which is more.
+  const named = figuresIn([...error.message.matchAll(NAMED_FIGURE)].map(([, figure = '']) => figure));
+  // Without a name, the other figure of such an error is what was sent, which is more.
+  const possible = named.length > 0 ? named : figuresIn(error.message.match(FIGURE) ?? []);
   if (possible.length > 0) return Math.min(...possible, contextWindow ?? Number.POSITIVE_INFINITY);
   const last = entries.filter((entry) => entry.type === 'model-reply').at(-1);
   const reported = last ? last.usage.inputTokens + last.usage.outputTokens : 0;
   const used = reported > 0 ? reported : JSON.stringify(entries).length / CHARACTERS_A_TOKEN;
   return Math.max(WINDOW_MIN, Math.floor(LESS * Math.min(contextWindow ?? Number.POSITIVE_INFINITY, used)));
 }
+
+const figuresIn = (texts: readonly string[]): number[] =>
+  texts
+    .map((text) => Number(text.replaceAll(/[,_]/g, '')))
+    .filter((figure) => figure >= WINDOW_MIN && figure <= WINDOW_MAX);
