@@ -271,7 +271,12 @@ function configurationOf(layers: readonly Layer[]): Configuration {
   const source = layers.filter((layer) => layer.trusted && layer.settings.provider !== undefined).at(-1);
   const models: { [name: string]: ModelSettings & { of: 'user' | 'project' } } = Object.create(null);
   for (const { of, settings } of layers.filter((layer) => layer.trusted))
-    for (const [name, each] of Object.entries(settings.models ?? {})) models[name] = { ...models[name], ...each, of };
+    for (const [name, each] of Object.entries(settings.models ?? {})) {
+      const earlier = models[name];
+      // A project that sets the window of a model does not name the package that the user chose for it.
+      const keepsProvider = earlier?.provider !== undefined && each.provider === undefined;
+      models[name] = { ...earlier, ...each, of: keepsProvider ? earlier.of : of };
+    }
   const [sandbox, titles, titleModel] = [last('sandbox'), last('titles'), last('titleModel')];
   return {
     ...(model !== undefined && { model }),

@@ -149,6 +149,9 @@ describe('what is chosen', () => {
     await expect(modelOf({ model: 'm' }, { [USER]: { models }, [PROJECT]: { provider } }, true)).rejects.toThrow(
       'a-provider of the provider is not installed',
     );
+    const window = { m: { contextWindow: 100_000 } };
+    const both = { [USER]: { models }, [PROJECT]: { models: window } };
+    await expect(modelOf({ model: 'm' }, both, true)).rejects.toThrow('a-provider of the provider is not installed');
     await rm(join(root, USER));
     const loaded = await modelOf({ model: 'm' }, { [PROJECT]: { models } }, true);
     expect(loaded.provider).toBe('work');
