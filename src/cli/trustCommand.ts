@@ -22,9 +22,15 @@ export async function trustCommand(directory: string | undefined, write: (text: 
   for (const file of files) write(`trusted as it is now: ${printableLine(file)}\n`);
   for (const setting of ignored) write(`  counts from now on: ${printableLine(setting)}\n`);
   for (const { path } of others) write(`trusted as it is now: ${printableLine(path)}\n`);
-  const servers = serverEntries(others.filter(isServerFile), (name) => process.env[name], cwd);
-  for (const { name, about } of servers.entries)
-    write(`  starts from now on: the MCP server ${printableLine(name)}: ${printableLine(about)}\n`);
+  const { environment } = await loadConfiguration({ cwd });
+  const serverLists = others.filter(isServerFile).map((file) => ({ ...file, isTrusted: true }));
+  const servers = serverEntries(serverLists, (name) => process.env[name] || environment[name], cwd);
+  for (const { name, about, why } of servers.entries) {
+    const server = `the MCP server ${printableLine(name)}: ${printableLine(about)}`;
+    write(
+      why === undefined ? `  starts from now on: ${server}\n` : `  does not start: ${server} (${printableLine(why)})\n`,
+    );
+  }
   const { problems } = await loadDefinitions({ cwd, userDirectory: userDirectoryOf() });
   for (const problem of [...servers.problems, ...problems]) write(`  ${printableLine(problem)}\n`);
 }

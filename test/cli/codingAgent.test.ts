@@ -121,6 +121,29 @@ test('agents of a trusted project are tools with their own tools and model, and 
   ]);
 });
 
+test('the trust command says which MCP servers start, and why others do not', async () => {
+  await userSays({ environment: { FROM_FILE: 'x' } });
+  const url = 'https://search.example/sse';
+  await says('work/.mcp.json', {
+    mcpServers: {
+      runs: { command: 'server', env: { KEY: '$' + '{FROM_FILE}' } },
+      off: { command: 'server', disabled: true },
+      old: { type: 'sse', url },
+      unset: { command: 'server', env: { KEY: '$' + '{SURELY_NOT_SET}' } },
+    },
+  });
+  let output = '';
+  await trustCommand(join(root, 'work'), (text) => {
+    output += text;
+  });
+  expect(output.split('\n').filter((line) => line.includes('MCP server'))).toEqual([
+    '  starts from now on: the MCP server runs: server',
+    '  does not start: the MCP server off: server (it is turned off by "disabled")',
+    expect.stringMatching(/^ {2}does not start: the MCP server old: .* \(the transport sse is not supported/),
+    '  does not start: the MCP server unset: server (it needs the variable SURELY_NOT_SET, which is not set)',
+  ]);
+});
+
 test('MCP servers of a project start after it is trusted, survive another mode, and end with the agent', async () => {
   const server = stdioServer({ tools: ['echo'] });
   await userSays();
