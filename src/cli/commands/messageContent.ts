@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process';
 import { relative } from 'node:path';
 import type { Content, ContentPart } from '../../content/content.ts';
 import { imageType } from '../../content/imageFormat.ts';
+import { beginning } from '../../printable.ts';
 import { readText } from '../../tools/coding/fileText.ts';
 import { placeOf } from '../../tools/coding/workspace.ts';
 import { currentContent } from '../../tools/coding/writeFile.ts';
@@ -55,7 +56,7 @@ export async function attachedFile(name: string, cwd: string): Promise<ContentPa
   }
   const read = readText(current.bytes, name);
   if (read.kind === 'refused') return [{ type: 'text', text: `[${name} is not attached: ${read.message}]` }];
-  const shown = read.text.slice(0, TEXT_MAX);
+  const shown = beginning(read.text, TEXT_MAX);
   const cut = shown.length < read.text.length ? `, the first ${shown.length} characters` : '';
   const lines = count(read.text.replace(/\n$/, '').split('\n').length, 'line');
   return [{ type: 'text', text: `[attached ${name}, ${lines}${cut}]\n${shown}` }];
@@ -101,10 +102,18 @@ export function personCommand(command: string, cwd: string, signal: AbortSignal)
     });
     child.once('close', (code, by) => {
       release();
-      const gap = left > 0 ? `\n[${left} characters are left out]\n` : '';
-      resolve({ output: head + gap + tail, end: code === null ? `ended by ${by}` : `exit code ${code}` });
+      resolve({ output: joinedOutput(head, tail, left), end: code === null ? `ended by ${by}` : `exit code ${code}` });
     });
   });
+}
+
+/** `left`: the number of characters between the two parts. Neither part keeps half of a character at the gap. */
+function joinedOutput(head: string, tail: string, left: number): string {
+  if (left === 0) return head + tail;
+  const first = head.replace(/[\ud800-\udbff]$/, '');
+  const last = tail.replace(/^[\udc00-\udfff]/, '');
+  const halves = head.length + tail.length - first.length - last.length;
+  return `${first}\n[${left + halves} characters are left out]\n${last}`;
 }
 
 /** The text about a command of the person, for the model. */

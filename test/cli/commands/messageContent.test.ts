@@ -47,6 +47,7 @@ describe('a file of a message', () => {
     ['a\n', '[attached f, 1 line]\na\n'],
     ['a\nb', '[attached f, 2 lines]\na\nb'],
     ['x'.repeat(100_000), `[attached f, 1 line]\n${'x'.repeat(100_000)}`],
+    [`${'x'.repeat(99_999)}🎉`, `[attached f, 1 line, the first 99999 characters]\n${'x'.repeat(99_999)}`],
     ['x'.repeat(100_001), `[attached f, 1 line, the first 100000 characters]\n${'x'.repeat(100_000)}`],
   ])('%# is a text with its lines, cut at 100,000 characters', async (content, text) => {
     await writeFile(join(cwd, 'f'), content);
@@ -96,6 +97,15 @@ describe.skipIf(process.platform === 'win32')('a command of the person', () => {
     const { output } = await personCommand(`head -c ${length - 2} /dev/zero | tr '\\0' x; printf yz`, cwd, never());
     if (left === undefined) return expect(output).toBe(`${'x'.repeat(length - 2)}yz`);
     expect(output).toBe(`${'x'.repeat(8_192)}\n[${left} characters are left out]\n${'x'.repeat(8_190)}yz`);
+  });
+
+  test('has no half of a character beside what is left out', async () => {
+    const pairs = (count: number): string => `for i in $(seq ${count}); do printf 🎉; done`;
+    const { output } = await personCommand(`printf x; ${pairs(9_000)}; printf x`, cwd, never());
+    const [first = '', gap, last] = output.split('\n');
+    expect(first).toBe(`x${'🎉'.repeat(4_095)}`);
+    expect(gap).toBe(`[${18_002 - 2 * first.length} characters are left out]`);
+    expect(last).toBe(`${'🎉'.repeat(4_095)}x`);
   });
 
   test('is ended with what it started by an abort, before it begins and while it runs', async () => {
