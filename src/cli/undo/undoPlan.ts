@@ -171,6 +171,7 @@ export async function restoreFile(file: PlannedFile, history: FileHistory, cwd: 
   const place = await placeOf(cwd, path, path);
   if (place.kind === 'refused' || place.path !== path) return failed('its path leads elsewhere now');
   const kept = await history.keep(messageId, place);
+  if (kept.kind === 'unkept') return failed(`what it is now cannot be kept: ${kept.why}`);
   if (!isSame(kept, file.now)) return failed('it changed just now: try again');
   const copy = kept.kind === 'file' ? { copy: history.fileOf(messageId, kept.hash) } : {};
   if (target.kind === 'missing') {

@@ -165,6 +165,19 @@ describe('a file that is restored', () => {
     expect(await talk.textOf('a.txt')).toBe('mine\n');
   });
 
+  test('stays if a version of the person is too large to be kept, and the reason is named', async () => {
+    const talk = await undoing([read('a.txt'), edit('a.txt', 'one', '1'), 'ok'], { limits: { fileMax: 1_000 } });
+    await writeFile(talk.at('a.txt'), 'one\n');
+    await talk.ask('edit it');
+    const large = 'x'.repeat(1_001);
+    await writeFile(talk.at('a.txt'), large);
+    await talk.types('/undo files');
+    expect(await talk.types('y')).toBe(
+      '! not taken back: a.txt, what it is now cannot be kept: it has more than 1000 bytes',
+    );
+    expect(await talk.textOf('a.txt')).toBe(large);
+  });
+
   test('has its mode again after it was removed', async () => {
     const talk = await planned();
     await rm(talk.at('a.txt'));
