@@ -151,19 +151,30 @@ export class FileHistory {
     }
   }
 
-  /** Removes the oldest requests but this one, until there is room for the bytes. */
+  /** Counts the bytes, and makes room for them. One at a time, so that contents which are stored together all count. */
   async #makeRoom(bytes: number, own: string): Promise<void> {
-    this.#total ??= sizeBelow(this.directory);
-    let total = (await this.#total) + bytes;
-    if (total > this.#totalMax) {
-      for (const { path, size } of await oldestFirst(this.directory)) {
-        if (total <= this.#totalMax) break;
-        if (path === own) continue;
-        await rm(path, { recursive: true, force: true });
-        total -= size;
-      }
+    const counted = this.#total ?? sizeBelow(this.directory);
+    const total = counted.then((before) => this.#removeOldest(before + bytes, own));
+    this.#total = total;
+    try {
+      await total;
+    } catch (error) {
+      if (this.#total === total) this.#total = undefined;
+      throw error;
     }
-    this.#total = Promise.resolve(total);
+  }
+
+  /** Removes the oldest requests but this one, until the total fits. Resolves to what is left of it. */
+  async #removeOldest(bytes: number, own: string): Promise<number> {
+    let total = bytes;
+    if (total <= this.#totalMax) return total;
+    for (const { path, size } of await oldestFirst(this.directory)) {
+      if (total <= this.#totalMax) break;
+      if (path === own) continue;
+      await rm(path, { recursive: true, force: true });
+      total -= size;
+    }
+    return total;
   }
 }
 

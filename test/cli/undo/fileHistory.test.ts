@@ -193,6 +193,23 @@ describe('the bound of all contents', () => {
     expect(await kept(history, ['m2', 'm3', 'm4', 'm5'])).toEqual(['m3', 'm4', 'm5']);
   });
 
+  test('counts contents that are stored at the same time', async () => {
+    await filled(new FileHistory(directory), ['m1', 'm2', 'm3', 'm4', 'm5']);
+    const history = new FileHistory(directory, { totalMax: 100 });
+    const names = ['a', 'b', 'c', 'd', 'e'];
+    const places = await Promise.all(names.map((name) => file(name, name.repeat(10))));
+    await Promise.all(places.map((place) => history.keep('m6', place)));
+    await filled(history, ['m7'], 2_000);
+    expect(await kept(history, ['m1', 'm2', 'm3', 'm4', 'm5', 'm6', 'm7'])).toEqual([
+      'm2',
+      'm3',
+      'm4',
+      'm5',
+      'm6',
+      'm7',
+    ]);
+  });
+
   test('never removes the request under way, and counts an equal content once', async () => {
     const history = new FileHistory(directory, { totalMax: 15 });
     await filled(history, ['m1']);
