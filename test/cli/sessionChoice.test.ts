@@ -113,6 +113,28 @@ describe('/resume with', () => {
     expect(await (await choosing()).chooser.find(choice)).toBe(id);
   });
 
+  test('a number means the row of the last list', async () => {
+    const { chooser } = await choosing();
+    expect(await chooser.find('r')).toBeUndefined();
+    await chooser.list('rent');
+    expect(await chooser.find('1')).toBe('rent');
+  });
+
+  test('a number that is the id of a session means that session, also if it has a row', async () => {
+    const { chooser, place, root } = await choosing();
+    const agent = createAgent({ model: scripted([]), store: place.store, cwd: root });
+    await agent.open('3');
+    await agent.close();
+    await chooser.list();
+    expect(chooser.take('1')).toBe('/resume 3');
+    expect(await chooser.find('3')).toBe('3');
+  });
+
+  test('a number that is neither a row nor an id is an error', async () => {
+    const { chooser } = await choosing();
+    await expect(chooser.find('57')).rejects.toThrow('there is no session 57');
+  });
+
   test('a word that finds sessions lists them, and one that finds none is an error with similar names', async () => {
     const { chooser, listed } = await choosing();
     expect(await chooser.find('ANSWER')).toBeUndefined();

@@ -1,6 +1,6 @@
 /**
  * Lists the other sessions of a directory for a person to choose from. Invariant: a number means the row that was listed
- * last, and only the next line may be one.
+ * last, and only the next line may be nothing but one. A session of that name comes first.
  */
 import type { ConversationInfo } from '../../stores/logStore.ts';
 import type { CodingAgent } from '../codingAgent.ts';
@@ -23,6 +23,8 @@ export interface ChooserPort {
 export class SessionChooser {
   readonly #port: ChooserPort;
   #listed: readonly ConversationInfo[] = [];
+  /** The rows that the person sees last. */
+  #rows: readonly ConversationInfo[] | undefined;
 
   constructor(port: ChooserPort) {
     this.#port = port;
@@ -33,7 +35,7 @@ export class SessionChooser {
     const { say, terminal } = this.#port;
     const sessions = (await this.#sessions()).filter((session) => fits(session, query));
     if (sessions.length === 0) return say('plain', 'there is no other session of this directory');
-    this.#listed = sessions.slice(0, LISTED);
+    this.#listed = this.#rows = sessions.slice(0, LISTED);
     const now = Date.now();
     terminal.commit(this.#listed.map((session, index) => listedLine(index + 1, session, now)));
     const more = sessions.length - this.#listed.length;
@@ -47,13 +49,14 @@ export class SessionChooser {
     return chosen === undefined ? undefined : `/resume ${chosen}`;
   }
 
-  /** Resolves to the session of an id or a number. Lists those that a word finds. Rejects if there is none. */
+  /** Resolves to the session of an id, or of a row. Lists those that a word finds. Rejects if there is none. */
   async find(choice: string): Promise<string | undefined> {
-    const sessions = await this.#sessions();
-    if (/^\d{1,2}$/.test(choice)) return sessions[Number(choice) - 1]?.id ?? choice;
     const place = this.#port.made().sessions;
-    const isName = choice === this.#port.currentId() || (await place.has(choice).catch(() => false));
-    if (!isName && sessions.some((session) => fits(session, choice))) {
+    if (choice === this.#port.currentId() || (await place.has(choice).catch(() => false))) return choice;
+    const sessions = await this.#sessions();
+    const row = /^\d{1,2}$/.test(choice) ? (this.#rows ?? sessions)[Number(choice) - 1] : undefined;
+    if (row) return row.id;
+    if (sessions.some((session) => fits(session, choice))) {
       await this.list(choice);
       return undefined;
     }
