@@ -154,10 +154,12 @@ export function commandIn(
  */
 export function commandText({ body }: CommandDefinition, argument: string): string {
   const words = argument.split(/\s+/).filter((word) => word !== '');
-  let isPlaced = false;
+  const placed = new Set<number>();
   const text = body.replace(/\$(?:ARGUMENTS\b|([1-9])(?!\d))/g, (_, digit: string | undefined) => {
-    isPlaced = true;
-    return digit === undefined ? argument : (words[Number(digit) - 1] ?? '');
+    const index = Number(digit) - 1;
+    for (const each of digit === undefined ? words.keys() : [index]) placed.add(each);
+    return digit === undefined ? argument : (words[index] ?? '');
   });
-  return isPlaced || argument === '' ? text : `${text}\n\n${argument}`;
+  const rest = placed.size === 0 ? argument : words.filter((_, index) => !placed.has(index)).join(' ');
+  return rest === '' ? text : `${text}\n\n${rest}`;
 }

@@ -139,6 +139,10 @@ test('$ARGUMENTS is all that follows a command, $1 its first word, and arguments
   expect(text('Fix $ARGUMENTS.', 'a  b')).toBe('Fix a  b.');
   expect(text('Fix $2 of $1, costs $10.', 'a b')).toBe('Fix b of a, costs $10.');
   expect(text('Fix it.', 'now')).toBe('Fix it.\n\nnow');
+  expect(text('Fix it.', 'now  and\nthen')).toBe('Fix it.\n\nnow  and\nthen');
+  expect(text('Fix $1.', '12 and be quick')).toBe('Fix 12.\n\nand be quick');
+  expect(text('Fix $2.', 'a b c')).toBe('Fix b.\n\na c');
+  expect(text('Fix $1.', '')).toBe('Fix .');
   expect(text('Fix $1.', '$ARGUMENTS')).toBe('Fix $ARGUMENTS.');
   // What a replacement of JavaScript would take for a pattern stays as the person wrote it.
   for (const argument of ['$$', '$&', "$'", '$`', '$1 $2', 'pay $$5 & $<a>'])
