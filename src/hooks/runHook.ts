@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto';
 import type { Json } from '../../machines/internal.ts';
 import { thrownText } from '../errors.ts';
 import { toJson } from '../json.ts';
+import { beginning } from '../printable.ts';
 import { within } from '../timeLimit.ts';
 import { ProcessTree } from '../tools/coding/processTree.ts';
 import { isObject } from '../validation.ts';
@@ -146,9 +147,10 @@ interface Printed {
 
 async function commandAnswer(command: string, input: HookInput, ended: AbortSignal): Promise<unknown> {
   const { code, by, stdout, stderr } = await printed(command, input, ended);
-  if (code === BLOCKS) return { decision: 'block', reason: stderr.trim().slice(0, REASON_MAX) || 'blocked by a hook' };
+  if (code === BLOCKS)
+    return { decision: 'block', reason: beginning(stderr.trim(), REASON_MAX) || 'blocked by a hook' };
   if (code !== 0)
-    throw new Error(`the hook ended with ${by ?? `exit code ${code}`}: ${stderr.trim().slice(0, REASON_MAX)}`);
+    throw new Error(`the hook ended with ${by ?? `exit code ${code}`}: ${beginning(stderr.trim(), REASON_MAX)}`);
   const text = stdout.trim();
   // Output that is no JSON object is ignored: it is text for a person who tests the command.
   return text.startsWith('{') ? JSON.parse(text) : undefined;

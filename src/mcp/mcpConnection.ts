@@ -6,7 +6,7 @@ import type { Client, ElicitResult, StreamableHTTPClientTransport, Transport } f
 import type { Json } from '../../machines/vocabulary.ts';
 import { RunchartError, thrownText } from '../errors.ts';
 import { redactor } from '../log/redact.ts';
-import { printable } from '../printable.ts';
+import { beginning, printable } from '../printable.ts';
 import { type McpAddress, type McpServerOptions, secretsOf } from './serverOptions.ts';
 import type { ServerCommand } from './stdio/serverProcess.ts';
 
@@ -104,7 +104,7 @@ export class McpConnection {
 
   error(what: string, cause: unknown): RunchartError {
     const { stderr = '', ending } = this.#open?.report() ?? {};
-    const reason = this.#shown(thrownText(cause)).slice(0, REASON_SHOWN);
+    const reason = beginning(this.#shown(thrownText(cause)), REASON_SHOWN);
     // The first line of a long text may begin within a secret.
     const lines = this.#shown(stderr).trim();
     const shown = lines.length > STDERR_SHOWN ? lines.slice(-STDERR_SHOWN).replace(/^[^\n]*\n/, '') : lines;

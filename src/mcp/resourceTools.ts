@@ -6,6 +6,7 @@ import type { Client } from '@modelcontextprotocol/client';
 import { z } from 'zod';
 import type { ContentPart } from '../content/content.ts';
 import { thrownMessage } from '../errors.ts';
+import { beginning } from '../printable.ts';
 import { defineTool, type Tool } from '../tools/tool.ts';
 import type { McpServer } from './mcpServer.ts';
 import { imageOf, partOf } from './serverContent.ts';
@@ -29,7 +30,9 @@ const prompt = z.object({
 /** The part of a list that begins at `from`, one entry a line. */
 function shown(kind: string, entries: readonly string[], from = 0): string {
   if (entries.length === 0) return `The server has no ${kind}.`;
-  const part = entries.slice(from, from + SHOWN).map((entry) => entry.replaceAll(/\s+/g, ' ').slice(0, ENTRY_LONGEST));
+  const part = entries
+    .slice(from, from + SHOWN)
+    .map((entry) => beginning(entry.replaceAll(/\s+/g, ' '), ENTRY_LONGEST));
   const rest = entries.length - from - part.length;
   return [...part, ...(rest > 0 ? [`and ${rest} more: call again with from ${from + part.length}`] : [])].join('\n');
 }

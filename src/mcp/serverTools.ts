@@ -7,6 +7,7 @@ import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { z } from 'zod';
 import type { Json } from '../../machines/vocabulary.ts';
 import { thrownMessage } from '../errors.ts';
+import { beginning } from '../printable.ts';
 import {
   changingBy,
   defineTool,
@@ -109,7 +110,7 @@ export class ServerTools {
     this.#readOnly.set(name, readOnly);
     return defineTool({
       name,
-      description: description.slice(0, DESCRIPTION_MAX),
+      description: beginning(description, DESCRIPTION_MAX),
       parameters: schemaOf(inputSchema as Json),
       readOnly,
       // A tool that only reads may run again after a crash. Only the host can decide that about other tools.

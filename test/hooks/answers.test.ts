@@ -109,6 +109,10 @@ describe('the answer of a command', () => {
     expect(await answerOf({ command: `${long}; exit 2` })).toEqual(
       saidOutput({ decision: 'block', reason: 'x'.repeat(16_384) }),
     );
+    const pair = `head -c 16383 /dev/zero | tr "\\0" x >&2; printf '🎉' >&2`;
+    expect(await answerOf({ command: `${pair}; exit 2` })).toEqual(
+      saidOutput({ decision: 'block', reason: 'x'.repeat(16_383) }),
+    );
     const failure = await answerOf({ command: `${long}; exit 1` });
     expect(failure.kind === 'failed' && failure.message.length).toBeLessThan(16_384 + 100);
     const command = `printf '{"reason":"'; head -c 3000000 /dev/zero | tr "\\0" x; printf '"}'`;

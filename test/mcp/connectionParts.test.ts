@@ -81,6 +81,8 @@ describe('the error of a connection', () => {
     expect(textOf('a\u202eb')).not.toContain('\u202e');
     expect(textOf('x'.repeat(5_000)).length).toBeLessThanOrEqual(1_000);
     expect(textOf('x'.repeat(500))).toContain('x'.repeat(500));
+    expect(textOf(`${'x'.repeat(600)}${'🎉'.repeat(400)}`)).not.toMatch(/\p{Surrogate}/u);
+    expect(textOf(`${'x'.repeat(601)}${'🎉'.repeat(400)}`)).not.toMatch(/\p{Surrogate}/u);
     await connection.close();
   });
 
@@ -277,6 +279,12 @@ describe('the tools for resources and prompts', () => {
     const entry = `a:${'x'.repeat(length - 2)}`;
     const answers = { listResources: { resources: [{ uri: entry, name: '' }] }, listResourceTemplates: NONE };
     expect((await run('list_resources', {}, answers)).result).toBe(entry.slice(0, 500));
+  });
+
+  it('an entry that is cut has no half of a character at its end', async () => {
+    const uri = `a:${'x'.repeat(497)}`;
+    const answers = { listResources: { resources: [{ uri: `${uri}🎉`, name: '' }] }, listResourceTemplates: NONE };
+    expect((await run('list_resources', {}, answers)).result).toBe(uri);
   });
 
   it('only read, and may run again after a crash', async () => {

@@ -39,6 +39,9 @@ describe('listed tools of a server', () => {
   it('descriptions have at most 4,096 characters, and a missing one is empty', async () => {
     const { tools } = await listed({ name: 'a', description: 'd'.repeat(4_097) }, 'b');
     expect(tools.map(({ description }) => description)).toEqual(['d'.repeat(4_096), '']);
+    const whole = 'd'.repeat(4_095);
+    const cut = await listed({ name: 'a', description: `${whole}🎉` });
+    expect(cut.tools.map(({ description }) => description)).toEqual([whole]);
   });
 
   it.each([

@@ -3,6 +3,7 @@
  * named with the reason, and the others work. Of two with one name the nearer to the working directory counts.
  */
 import { ConfigurationError, thrownMessage } from '../../errors.ts';
+import { beginning } from '../../printable.ts';
 import {
   BYTES_MAX,
   type DefinitionFile,
@@ -123,7 +124,7 @@ function commandOf(parts: MarkdownParts, { name, path }: DefinitionFile): Comman
   const description = textField(parts, 'description') ?? firstLine.replace(/^#+\s*/, '');
   const hint = parts.fields['argument-hint'];
   return {
-    ...{ name, path, description: description.slice(0, DESCRIPTION_MAX), body: parts.body },
+    ...{ name, path, description: beginning(description, DESCRIPTION_MAX), body: parts.body },
     // YAML reads `[file]` as a list.
     hint: Array.isArray(hint) ? `[${hint.join(', ')}]` : (textField(parts, 'argument-hint') ?? ''),
   };
@@ -135,7 +136,7 @@ function definitionOf(parts: MarkdownParts, { name: placeName, path }: Definitio
   if (description === undefined) {
     throw new ConfigurationError('it has no description: the model chooses by it, like "description: Reviews changes"');
   }
-  return { name, description: description.slice(0, DESCRIPTION_MAX), path };
+  return { name, description: beginning(description, DESCRIPTION_MAX), path };
 }
 
 /** The command that a message begins with, and the text that it stands for; undefined if it begins with none. */

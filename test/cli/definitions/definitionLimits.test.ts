@@ -194,6 +194,16 @@ describe('a field', () => {
     expect(all.map(({ description }) => description.length)).toEqual([1_024, 1_024, 1_024, 1_024]);
   });
 
+  test('description that is cut has no half of a character at its end', async () => {
+    const whole = 'd'.repeat(1_023);
+    const { load } = await user({
+      'user/agents/a.md': agent(`description: ${whole}🎉`),
+      'user/commands/a.md': `${whole}🎉\nDo it.`,
+    });
+    const { agents, commands } = await load();
+    expect([...agents, ...commands].map(({ description }) => description)).toEqual([whole, whole]);
+  });
+
   test.each([
     ['[file, line]', '[file, line]'],
     ['"<path>"', '<path>'],
