@@ -30,6 +30,7 @@ const prompt = z.object({
 /** The part of a list that begins at `from`, one entry a line. */
 function shown(kind: string, entries: readonly string[], from = 0): string {
   if (entries.length === 0) return `The server has no ${kind}.`;
+  if (from >= entries.length) return `The server has ${entries.length} ${kind}. There is none from ${from} on.`;
   const part = entries
     .slice(from, from + SHOWN)
     .map((entry) => beginning(entry.replaceAll(/\s+/g, ' '), ENTRY_LONGEST));

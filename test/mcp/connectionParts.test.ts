@@ -264,6 +264,14 @@ describe('the tools for resources and prompts', () => {
     expect((await run(tool, args, answers)).result).toEqual(expected);
   });
 
+  it.each([3, 100])('a list of 3 has nothing from %i on, and says how many there are', async (from) => {
+    const resources = ['a:1', 'a:2', 'a:3'].map((uri) => ({ uri, name: 'n' }));
+    const answers = { listResources: { resources }, listResourceTemplates: NONE };
+    expect((await run('list_resources', { from }, answers)).result).toBe(
+      `The server has 3 resources. There is none from ${from} on.`,
+    );
+  });
+
   it('pass on what the model asks for, and nothing else', async () => {
     const readResource = { contents: [] };
     const getPrompt = { messages: [] };
