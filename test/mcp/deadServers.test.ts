@@ -88,6 +88,15 @@ describe('a server that dies at its start', () => {
     expect(message.split('\n')[1]).toMatch(/^line \d+ of a long report$/);
   });
 
+  it('the quotation begins with a whole line, so it has no end of a secret', async () => {
+    // 8,192 characters of these lines begin within a value. Without their colours, all of them fit into the quotation.
+    const stderr = `{key}${'\u001b[0m'.repeat(19)}\n`.repeat(200);
+    const { options } = stdioServer({ diesAtStart: true, stderr });
+    const message = await messageOf(mcpTools({ s: { ...options, env: { KEY: 's3cret-value-0123456789' } } }));
+    expect(message).toContain('[redacted]\n[redacted]');
+    expect(message).not.toContain('0123456789');
+  });
+
   it('a command that does not exist is named', async () => {
     expect(await messageOf(mcpTools({ s: { command: '/nowhere/at-all' } }))).toMatch(/cannot be reached: .*ENOENT/);
   });

@@ -28,6 +28,10 @@ const STDERR_KEPT = 8_192;
 /** A longer line is no message, so that a server cannot fill the memory. */
 const LINE_LONGEST = 32 * 1_048_576;
 
+/** The last lines. The first of them is whole, because a part of a secret would not be recognised. */
+const endOf = (stderr: string): string =>
+  stderr.length <= STDERR_KEPT ? stderr : stderr.slice(-STDERR_KEPT).replace(/^[^\n]*\n/, '');
+
 type ServerChild = ChildProcessByStdio<Writable, Readable, Readable>;
 
 /** Resolves when the promise settles or the time is over, and leaves no timer. */
@@ -105,7 +109,7 @@ export class ServerProcess {
     child.stdin.on('error', failed);
     child.stdout.on('error', failed).on('data', (chunk: Buffer) => this.#read(output.write(chunk)));
     child.stderr.on('error', failed).on('data', (chunk: Buffer) => {
-      this.stderr = (this.stderr + errors.write(chunk)).slice(-STDERR_KEPT);
+      this.stderr = endOf(this.stderr + errors.write(chunk));
     });
   }
 
