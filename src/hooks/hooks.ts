@@ -207,20 +207,17 @@ class HooksPlugin implements Plugin, ChecksCalls {
     const last = outputs.at(-1);
     if (last && ends(last)) return { block: `Blocked by a hook: ${reasonOf(last)}`, stop: last.continue === false };
     if (failed !== undefined) return { block: `A required hook failed, so the call was not run: ${failed}` };
-    const rewritten = outputs.flatMap(({ updatedInput }) => (updatedInput === undefined ? [] : [updatedInput])).at(-1);
-    const decisions = outputs.flatMap(({ decision }) => (decision === undefined ? [] : [decision]));
-    const decision = decisions.includes('ask') ? 'ask' : decisions.includes('allow') ? 'allow' : undefined;
-    return { ...(rewritten !== undefined && { args: rewritten }), ...(decision && { decision }) };
+    const { args, isAllowed } = rewriteOf(outputs);
+    const isAsked = outputs.some(({ decision }) => decision === 'ask');
+    const decision = isAsked ? 'ask' : isAllowed ? 'allow' : undefined;
+    return { ...(args !== undefined && { args }), ...(decision && { decision }) };
   }
 
   async #requested(call: CheckedCall): Promise<RequestVerdict | undefined> {
     const { outputs } = await this.#fire({ ...ofCall(call), event: 'PermissionRequest' }, call);
     const last = outputs.at(-1);
     if (last && ends(last)) return { decision: 'deny', reason: reasonOf(last), stop: last.continue === false };
-    const rewrite = outputs.map(({ updatedInput }) => updatedInput !== undefined).lastIndexOf(true);
-    const args = outputs[rewrite]?.updatedInput;
-    // A hook that allowed the call before another one rewrote it has not allowed the new arguments.
-    const isAllowed = outputs.slice(Math.max(0, rewrite)).some(({ decision }) => decision === 'allow');
+    const { args, isAllowed } = rewriteOf(outputs);
     if (!isAllowed && args === undefined) return undefined;
     return { by: 'hook', ...(isAllowed && { decision: 'allow' as const }), ...(args !== undefined && { args }) };
   }
@@ -269,6 +266,13 @@ function needed(c: PhaseContext): PhasePorts {
   if (!ports)
     throw new TypeError('hooks() must be given to createAgent as it is: a phase was called with a context of its own');
   return ports;
+}
+
+/** The last new arguments. A hook that allowed the call before another one rewrote it has not allowed these. */
+function rewriteOf(outputs: readonly HookOutput[]): { args: HookOutput['updatedInput']; isAllowed: boolean } {
+  const rewrite = outputs.map(({ updatedInput }) => updatedInput !== undefined).lastIndexOf(true);
+  const isAllowed = outputs.slice(Math.max(0, rewrite)).some(({ decision }) => decision === 'allow');
+  return { args: outputs[rewrite]?.updatedInput, isAllowed };
 }
 
 const whereOf = (c: PhaseContext): Where => ({ ...needed(c), signal: c.signal });

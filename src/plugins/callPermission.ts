@@ -73,6 +73,8 @@ export class CallPermission {
       // If several hooks decide, `ask` has priority.
       if (decision !== undefined && this.#hook !== 'ask') this.#hook = decision;
       if (args === undefined) continue;
+      // A hook has not allowed the arguments of a later one.
+      if (decision === undefined && this.#hook === 'allow') this.#hook = undefined;
       const again = await this.#rewritten(prepared, args);
       if (again.kind === 'refused') return { kind: 'refuse', code: again.code, text: again.text };
       prepared = again.prepared;

@@ -232,6 +232,17 @@ describe('PreToolUse', () => {
     expect([two.ran, two.result.termination]).toEqual([[], 'Suspended']);
   });
 
+  it('a hook that allows a call has not allowed the arguments that a later hook writes', async () => {
+    const rewriting: Hook = { run: () => ({ updatedInput: { text: 'b' } }) };
+    const both: Hook = { run: () => ({ decision: 'allow', updatedInput: { text: 'c' } }) };
+    const rules = permissions({});
+    const ranWith = async (first: Hook[], later: Hook[] = []) =>
+      (await run({ PreToolUse: later }, ['a'], { plugins: [rules, hooks({ PreToolUse: first })] })).ran;
+    expect([await ranWith([allow, rewriting]), await ranWith([allow], [rewriting])]).toEqual([[], []]);
+    expect([await ranWith([rewriting, allow]), await ranWith([rewriting], [allow])]).toEqual([['b'], ['b']]);
+    expect([await ranWith([allow, both]), await ranWith([allow], [both])]).toEqual([['c'], ['c']]);
+  });
+
   it('an answer of an unknown shape is a failure, never an approval', async () => {
     for (const answer of [{ decision: 'yes' }, 'allow', { continue: 'no' }, [1]]) {
       const { ran } = await run({ PreToolUse: [{ run: () => answer as never }] }, ['a']);
