@@ -1,8 +1,8 @@
 /**
  * The list that TodoWrite keeps, as lines. Invariant: arguments that are no such list show nothing, and the list of a
- * session is that of its last call that succeeded.
+ * session is that of its last call that succeeded and was not taken back.
  */
-import type { Json, LogEntry } from '../../../machines/internal.ts';
+import { type Json, type LogEntry, standingEntries } from '../../../machines/internal.ts';
 import { printableLine } from '../../printable.ts';
 import { TODO_STATES, type Todo } from '../../tools/coding/plan/todoWrite.ts';
 import { isObject } from '../../validation.ts';
@@ -42,7 +42,7 @@ export const doneText = (todos: readonly Todo[]): string =>
 export function keptTodos(entries: readonly LogEntry[]): readonly Todo[] {
   const calls = new Map<string, readonly Todo[]>();
   let kept: readonly Todo[] = [];
-  for (const entry of entries) {
+  for (const entry of standingEntries(entries)) {
     if (entry.type === 'agent-output' && entry.item.type === 'tool-call') {
       const todos = todosOf(entry.item.name, entry.item.args);
       if (todos) calls.set(entry.item.callId, todos);

@@ -256,6 +256,13 @@ describe('the plan that the model keeps', () => {
     ['no other tool', called('a', first, 'succeeded', 'Other'), 0],
   ])('is that of %s', (_, entries, length) => expect(keptTodos(entries)).toHaveLength(length));
 
+  test('is the earlier one after the request that changed it was taken back', () => {
+    const entries = [...called('a', first), ...called('b', []), { type: 'rewound', toSeq: 1 } as LogEntry];
+    const numbered = entries.map((entry, seq) => ({ ...entry, seq }));
+    expect(keptTodos(numbered)).toEqual(first);
+    expect(keptTodos([...numbered, { type: 'rewound', toSeq: -1, seq: 5 } as LogEntry])).toEqual([]);
+  });
+
   test('is shown when the session is opened again and a step is open', () => {
     expect(shown(openedPlanLines(called('a', first)))).toEqual([
       'the plan of this session',
