@@ -25,6 +25,7 @@ export interface ServeOptions extends AgentOptions {
 }
 
 const TOKEN_MAX = 1024;
+const HTTP_PORT = 80;
 /** A connection is closed if its request takes longer. */
 const REQUEST_MS = 30_000;
 const HEADERS_MS = 10_000;
@@ -89,7 +90,11 @@ async function listen(agent: Agent, { host, port, origins }: Place, signal: Abor
   await Promise.race([once(server, 'listening'), failed]);
   const bound = server.address() as AddressInfo;
   const shown = bound.family === 'IPv6' ? `[${bound.address}]` : bound.address;
-  for (const name of [shown, host, 'localhost']) hosts.add(`${name}:${bound.port}`.toLowerCase());
+  for (const name of [shown, host, 'localhost']) {
+    hosts.add(`${name}:${bound.port}`.toLowerCase());
+    // Clients leave out the default port.
+    if (bound.port === HTTP_PORT) hosts.add(name.toLowerCase());
+  }
   const url = `http://${shown}:${bound.port}`;
   process.stdout.write(`${JSON.stringify({ url, ...(process.env.RUNCHART_TOKEN ? {} : { token }) })}\n`);
   if (!signal.aborted) await Promise.race([once(signal, 'abort'), failed]);

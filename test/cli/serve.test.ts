@@ -116,6 +116,23 @@ describe('a request', () => {
     }
   });
 
+  test('to port 80 names the host without it, as every client does', async ({ skip }) => {
+    const isFree = await new Promise((resolve) => {
+      const probe = createServer()
+        .on('error', () => resolve(false))
+        .listen(80, '127.0.0.1', () => probe.close(() => resolve(true)));
+    });
+    // Only some users may listen there.
+    if (!isFree) return skip();
+    const { url, token } = await serving({ port: '80' });
+    const statusOf = async (headers: Record<string, string>) =>
+      (await asked(`${url}/conversations`, { authorization: `Bearer ${token}`, ...headers })).status;
+    expect(await statusOf({})).toBe(200);
+    expect(await statusOf({ host: '127.0.0.1:80' })).toBe(200);
+    expect(await statusOf({ host: 'localhost', origin: 'http://localhost' })).toBe(200);
+    expect(await statusOf({ host: 'x.localhost' })).toBe(403);
+  });
+
   test('from a page needs an allowed origin, the whole of it', async () => {
     const { url, token } = await serving({ origin: ['http://page.example', 'https://two.example'] });
     const statusOf = async (origin: string) =>
