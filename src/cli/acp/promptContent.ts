@@ -18,7 +18,7 @@ const FILES_MAX = 10;
 
 /** Rejects with RequestError for content that the agent does not accept. */
 export async function promptContent(blocks: readonly ContentBlock[], cwd: string): Promise<ContentPart[]> {
-  const named = new Set<string>();
+  const attachedNames = new Set<string>();
   let text = '';
   const attached: ContentPart[] = [];
   for (const block of blocks) {
@@ -30,9 +30,11 @@ export async function promptContent(blocks: readonly ContentBlock[], cwd: string
       const path = await pathOf(block.uri);
       const name = path === undefined ? block.uri : nameIn(cwd, path);
       text += path === undefined ? `[${block.name}](${block.uri})` : `@${name}`;
-      if (path === undefined || named.has(name) || named.size >= FILES_MAX) continue;
-      named.add(name);
-      if (isInside(cwd, path)) attached.push(...(await attachedFile(name, cwd)));
+      if (path === undefined || !isInside(cwd, path)) continue;
+      if (attachedNames.has(name) || attachedNames.size >= FILES_MAX) continue;
+      const file = await attachedFile(name, cwd);
+      if (file.length > 0) attachedNames.add(name);
+      attached.push(...file);
     } else if (block.type === 'resource') {
       const path = await pathOf(block.resource.uri);
       const name = path === undefined ? block.resource.uri : nameIn(cwd, path);

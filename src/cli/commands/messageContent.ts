@@ -27,8 +27,13 @@ export async function messageContent(
   meaning: string[] = [],
 ): Promise<Content> {
   const mentions = [text, ...meaning].flatMap((each) => [...each.matchAll(MENTION)]);
-  const names = [...new Set(mentions.map(([, name = '']) => name))].slice(0, FILES_MAX);
-  const attached = await Promise.all(names.map((name) => attachedFile(name, cwd)));
+  const names = new Set(mentions.map(([, name = '']) => name));
+  const attached: ContentPart[][] = [];
+  for (const name of names) {
+    if (attached.length >= FILES_MAX) break;
+    const file = await attachedFile(name, cwd);
+    if (file.length > 0) attached.push(file);
+  }
   const partOf = (note: string): ContentPart => ({ type: 'text', text: note });
   const parts: ContentPart[] = [...meaning.map(partOf), ...attached.flat(), ...notes.map(partOf)];
   return parts.length === 0 ? text : [{ type: 'text', text }, ...parts];

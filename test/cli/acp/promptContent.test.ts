@@ -38,6 +38,14 @@ test('ten linked files are attached, and an eleventh is only named', async () =>
   expect(attached.map((each) => each.split('\n')[1])).toEqual(names.slice(0, 10));
 });
 
+test('links to places that are not attached do not count', async () => {
+  const cwd = await temporaryRoot();
+  await writeFile(join(cwd, 'a.txt'), 'inside');
+  const others = Array.from({ length: 5 }, (_, index) => [link(`/out${index}`), link(join(cwd, `gone${index}`))]);
+  const [, attached] = textsOf(await promptContent([...others.flat(), link(join(cwd, 'a.txt'))], cwd));
+  expect(attached).toBe('[attached a.txt, 1 line]\ninside');
+});
+
 test('only what lies in the directory is read, also through a link and beside a directory of a similar name', async () => {
   const root = await temporaryRoot();
   const cwd = join(root, 'work');

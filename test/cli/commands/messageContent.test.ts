@@ -39,6 +39,12 @@ describe('a message', () => {
     expect(texts).toHaveLength(11);
     expect(texts).not.toContain('[attached f10, 1 line]\nf10');
   });
+
+  test('has the file after ten words that name none', async () => {
+    await writeFile(join(cwd, 'f'), 'f');
+    const words = Array.from({ length: 10 }, (_, index) => `@Decorator${index}`).join(' ');
+    expect(await textsOf(`${words} @f`)).toEqual([`${words} @f`, '[attached f, 1 line]\nf']);
+  });
 });
 
 describe('a file of a message', () => {
