@@ -12,6 +12,7 @@ import type { Style } from '../screen.ts';
 import type { FileHistory } from './fileHistory.ts';
 import {
   type RestoredFile,
+  removeMadeDirectories,
   restoreFile,
   type UndoableRequest,
   type UndoPlan,
@@ -150,7 +151,7 @@ async function takeBackFiles(
   { history, conversation, say }: Undoing,
 ): Promise<string[]> {
   const files = isAll ? [...plan.unchanged, ...plan.changedSince] : plan.unchanged;
-  const names: string[] = [];
+  const restoredFiles: UndoPlan['unchanged'][number][] = [];
   const done = new Set(plan.asBefore);
   for (const file of files) {
     const restored = await restoreFile(file, history, conversation.cwd).catch(
@@ -159,9 +160,10 @@ async function takeBackFiles(
     const isOwn = plan.changedSince.includes(file);
     say(restored.kind === 'failed' ? 'red' : 'plain', restoredText(restored, isOwn));
     if (restored.kind === 'failed') continue;
-    names.push(file.name);
+    restoredFiles.push(file);
     done.add(file.path);
   }
+  await removeMadeDirectories(restoredFiles);
   if (!isAll) for (const { name } of plan.changedSince) say('dim', `· left as it is: ${printableLine(name)}`);
   for (const { name, why } of plan.lost)
     say('yellow', `! not taken back: ${printableLine(name)}, ${printableLine(why)}`);
@@ -171,7 +173,7 @@ async function takeBackFiles(
     const ofThem = changes.filter(({ path, isUndone }) => !isUndone && done.has(path));
     await history.markUndone(messageId, ofThem);
   }
-  return names;
+  return restoredFiles.map(({ name }) => name);
 }
 
 function restoredText(restored: RestoredFile, isOwn: boolean): string {

@@ -176,7 +176,6 @@ export async function restoreFile(file: PlannedFile, history: FileHistory, cwd: 
   const copy = kept.kind === 'file' ? { copy: history.fileOf(messageId, kept.hash) } : {};
   if (target.kind === 'missing') {
     await unlink(path);
-    for (const directory of [...(target.made ?? [])].reverse()) await rmdir(directory).catch(() => undefined);
     return { name, kind: 'removed', ...copy };
   }
   if (target.kind !== 'file') return failed('what it was is not kept');
@@ -184,6 +183,15 @@ export async function restoreFile(file: PlannedFile, history: FileHistory, cwd: 
   if (!bytes) return failed('what it was is no longer kept');
   const refused = await written(place, bytes, target.mode);
   return refused === undefined ? { name, kind: 'restored', ...copy } : failed(refused);
+}
+
+/** Removes the directories that were made for these files, if nothing is left in them. */
+export async function removeMadeDirectories(files: readonly PlannedFile[]): Promise<void> {
+  const made = files.flatMap(({ target }) => (target.kind === 'missing' ? (target.made ?? []) : []));
+  // A directory comes before the one that contains it.
+  for (const directory of made.sort((one, other) => other.length - one.length)) {
+    await rmdir(directory).catch(() => undefined);
+  }
 }
 
 /** Returns why the file could not be written. */

@@ -40,6 +40,15 @@ describe('/undo', () => {
     expect(await types('/undo')).toContain('there is no request');
   });
 
+  test('removes a new directory with all files that were made in it', async () => {
+    const replies = [write('new/a.txt', 'a\n', 'w1'), write('new/deep/b.txt', 'b\n', 'w2'), 'ok'];
+    const { types, ask, cwd } = await undoing([...replies, write('new/c.txt', 'c\n', 'w3'), 'ok']);
+    await ask('first');
+    await ask('second');
+    await types('/rewind 2 files');
+    expect(await readdir(cwd)).toEqual([]);
+  });
+
   test('takes back later changes unasked after an earlier undo of the files', async () => {
     const { types, ask, at, textOf } = await undoing([
       ...[read('a.txt', 'r1'), edit('a.txt', 'one', 'two', 'e1'), 'ok'],
