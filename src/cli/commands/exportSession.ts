@@ -7,15 +7,16 @@ import { resolve } from 'node:path';
 import type { LogEntry } from '../../../machines/internal.ts';
 import { textOf } from '../../content/content.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
-import { sourceText } from '../../printable.ts';
+import { printable, sourceText } from '../../printable.ts';
 
 /** `fileName`: its end says the form, `.json` or Markdown. Returns the path. Rejects if the file exists. */
 export async function exportSession(conversation: Conversation, fileName: string): Promise<string> {
   const { id, cwd } = conversation;
   const path = resolve(cwd, fileName === '' ? `${id.replaceAll(/[^\w.-]/g, '_')}.md` : fileName);
   const entries = conversation.log();
-  const text = path.endsWith('.json') ? `${JSON.stringify(entries, null, 2)}\n` : markdownOf(entries, id);
-  await writeFile(path, sourceText(text), { flag: 'wx' });
+  const isJson = path.endsWith('.json');
+  const text = isJson ? sourceText(`${JSON.stringify(entries, null, 2)}\n`) : printable(markdownOf(entries, id));
+  await writeFile(path, text, { flag: 'wx' });
   return path;
 }
 

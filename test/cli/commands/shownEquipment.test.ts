@@ -239,6 +239,16 @@ describe('an exported session', () => {
   });
 });
 
+test('a session with line ends of Windows is exported as lines, without escapes', async () => {
+  const cwd = await mkdtemp(join(tmpdir(), 'runchart-export-'));
+  onTestFinished(() => rm(cwd, { recursive: true, force: true }));
+  const entries = [
+    { type: 'user-message', kind: 'direct', content: [{ type: 'text', text: 'a\r\nb' }] },
+  ] as unknown as LogEntry[];
+  const path = await exportSession({ id: 's', cwd, log: () => entries } as unknown as Conversation, '');
+  expect(await readFile(path, 'utf8')).toBe('# Session s\n\n## You\n\na\nb\n');
+});
+
 describe('the plan that the model keeps', () => {
   const todo = (content: string, status: string) => ({ content, status });
   const called = (callId: string, todos: unknown, outcome = 'succeeded', name = 'TodoWrite') =>
