@@ -158,9 +158,12 @@ async function agentWith(
   let closed: Promise<void> | undefined;
   const closeAll = async (): Promise<void> => {
     endTitles?.();
-    await agent.close();
-    await servers.close();
-    await sessions.close();
+    try {
+      await agent.close();
+    } finally {
+      await servers.close();
+      await sessions.close();
+    }
   };
   const close = (): Promise<void> => (closed ??= closeAll());
   const remade = (changes: AgentChanges, restartsServers = false): Promise<CodingAgent> =>

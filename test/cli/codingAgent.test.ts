@@ -144,6 +144,18 @@ test('the trust command says which MCP servers start, and why others do not', as
   ]);
 });
 
+test('MCP servers end with an agent that cannot be closed', async () => {
+  await userSays();
+  const { made } = await agentOf();
+  vi.spyOn(made.agent, 'close').mockRejectedValue(new Error('the disk is full'));
+  const ended = vi.spyOn(made.equipment.servers, 'close');
+  const released = vi.spyOn(made.sessions, 'close');
+  await expect(made.close()).rejects.toThrow('the disk is full');
+  expect([ended.mock.calls.length, released.mock.calls.length]).toEqual([1, 1]);
+  vi.restoreAllMocks();
+  await made.agent.close();
+});
+
 test('MCP servers of a project start after it is trusted, survive another mode, and end with the agent', async () => {
   const server = stdioServer({ tools: ['echo'] });
   await userSays();
