@@ -99,11 +99,11 @@ export class SessionUpdates {
 
   /** The same for an entry of the past, with the messages of the person. */
   replayed(entry: LogEntry): SessionUpdate[] {
-    if (entry.type === 'user-message') return entry.content.map((part) => this.#userPart(part));
+    if (entry.type === 'user-message') return this.#userParts(entry.content);
     if (entry.type !== 'history') return this.#shown(entry);
     return entry.messages.flatMap(({ role, content }) => {
       if (role === 'tool') return [];
-      if (role === 'user') return content.map((part) => this.#userPart(part));
+      if (role === 'user') return this.#userParts(content);
       return content.flatMap((part) => (part.type === 'text' ? [this.#text('assistant', part.text, 'history')] : []));
     });
   }
@@ -130,15 +130,19 @@ export class SessionUpdates {
     if (used) this.#spent = addUsage(this.#spent, used);
   }
 
-  #userPart(part: StoredPart): SessionUpdate {
+  /** The first part is what the person typed. An attached file is named: the editor has shown its content before. */
+  #userParts(content: readonly StoredPart[]): SessionUpdate[] {
+    return content.map((part, index) => this.#userPart(part, index > 0));
+  }
+
+  #userPart(part: StoredPart, isAttached: boolean): SessionUpdate {
     this.#messages += 1;
     const id = `user/${this.#messages}`;
     if (part.type === 'image' && isEncodedImage(part.data)) {
       return chunk('user_message_chunk', { type: 'image', mimeType: part.mediaType, data: part.data }, id);
     }
-    // An attached file is named. The editor has shown its content when it was attached.
-    const text =
-      part.type === 'text' ? part.text.replace(/^(\[attached [^\n]*\])\n[\s\S]*$/, '$1') : `[${part.mediaType}]`;
+    if (part.type !== 'text') return chunk('user_message_chunk', { type: 'text', text: `[${part.mediaType}]` }, id);
+    const text = isAttached ? part.text.replace(/^(\[attached [^\n]*\])\n[\s\S]*$/, '$1') : part.text;
     return chunk('user_message_chunk', { type: 'text', text }, id);
   }
 

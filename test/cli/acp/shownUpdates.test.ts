@@ -112,6 +112,12 @@ describe('the past', () => {
     ]);
   });
 
+  test('shows a typed text that begins like an attached file as it is', () => {
+    const typed = '[attached notes]\nplease read them';
+    const shown = updates().replayed(entry({ type: 'user-message', content: [part(typed)] }));
+    expect(chunksOf(shown).map(({ content }) => content)).toEqual([part(typed)]);
+  });
+
   test('that the session was opened with shows what was said, and no results of tools', () => {
     const messages = [
       { role: 'user', content: [part('q')] },
