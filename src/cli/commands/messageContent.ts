@@ -100,7 +100,12 @@ export function personCommand(command: string, cwd: string, signal: AbortSignal)
     };
     signal.addEventListener('abort', kill);
     if (signal.aborted) kill();
-    const release = (): void => signal.removeEventListener('abort', kill);
+    // Its group is not that of the terminal, so it would outlive the program.
+    process.once('exit', kill);
+    const release = (): void => {
+      signal.removeEventListener('abort', kill);
+      process.off('exit', kill);
+    };
     child.once('error', (error) => {
       release();
       reject(error);

@@ -123,6 +123,14 @@ describe.skipIf(process.platform === 'win32')('a command of the person', () => {
     expect((await ended).end).toBe('ended by SIGKILL');
   });
 
+  test('ends with the program, whatever ends it', async () => {
+    const before = process.listeners('exit');
+    const running = personCommand('sleep 60 & sleep 60', cwd, never());
+    for (const listener of process.listeners('exit')) if (!before.includes(listener)) listener(0);
+    expect((await running).end).toBe('ended by SIGKILL');
+    expect(process.listeners('exit')).toEqual(before);
+  }, 10_000);
+
   test('whose shell does not exist is an error, and an abort then ends no other process', async () => {
     const kill = vi.spyOn(process, 'kill').mockImplementation(() => true);
     vi.stubEnv('SHELL', join(root, 'no-shell'));
