@@ -319,7 +319,7 @@ export class InteractiveSession implements TerminalSource {
 
   /** Puts the queued messages back into the line. */
   async #cancel(conversation: Conversation): Promise<void> {
-    const waiting = conversation.queue.map(({ content }) => typedText(content));
+    const waiting = this.#person.withdrawn(conversation.queue.map(({ content }) => content));
     const cancelled = conversation.cancel();
     if (waiting.length > 0) this.#queued.abort();
     this.#queued = new AbortController();

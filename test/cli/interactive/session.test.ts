@@ -370,6 +370,22 @@ test('! runs a command of the person and tells the model with the next message, 
   expect(source.history()).toContain('look at @a.txt and @nowhere and @../b');
 });
 
+test('an undelivered message that returns to the line keeps the output of the command before it', async () => {
+  const { terminal, source, isIdle, shows, model } = await talk(deaf(t('one moment\n')), 'again');
+  source.submit('go', false);
+  await shows('  one moment');
+  source.submit('!echo printed', false);
+  await shows('! echo printed  exit code 0');
+  source.submit('rather this', false);
+  await expect.poll(() => source.view().lines.length).toBe(2);
+  source.escape();
+  await isIdle();
+  await expect.poll(() => terminal.text).toBe('rather this');
+  source.submit(terminal.text, false);
+  await shows('  again');
+  expect(JSON.stringify(model.calls[1]?.messages).split('[I ran echo printed')).toHaveLength(2);
+});
+
 test('/compact summarizes earlier messages before the next request, and reports if it cannot', async () => {
   const made = await agentOf(['one', 'two', 'In short.', 'three'], undefined, { contextWindow: 100_000 });
   const { source, shows, isIdle, model } = await talkWith(made, undefined);
