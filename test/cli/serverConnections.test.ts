@@ -1,4 +1,7 @@
 /** The connections of the program to MCP servers: their end in every state, what a request waits for, and the lists of tools. */
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ServerConnections } from '../../src/cli/servers/serverConnections.ts';
 import type { ServerEntry } from '../../src/cli/servers/serverEntries.ts';
@@ -71,6 +74,20 @@ describe('a server', () => {
     await servers.settled;
     await expect.poll(() => server.starts().some(isAlive)).toBe(false);
     expect(servers.tools).toEqual([]);
+  });
+
+  test('that never answers ends when its connections are closed', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'runchart-silent-'));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const file = join(folder, 'pid');
+    const args = ['-e', `require('fs').writeFileSync(process.argv[1], String(process.pid)); ${silent.args[1]}`, file];
+    const servers = connecting([entryOf('s', { options: { ...silent, args } })]);
+    const pidOf = () => readFile(file, 'utf8').catch(() => '');
+    await expect.poll(pidOf).not.toBe('');
+    await servers.close();
+    expect(isAlive(Number(await pidOf()))).toBe(false);
+    await servers.settled;
+    expect(servers.views[0]?.state).toEqual({ kind: 'starting' });
   });
 
   test('ends with the last of the agents that share it, not before', async () => {

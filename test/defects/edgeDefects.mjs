@@ -332,7 +332,7 @@ export const edges = [
     id: 'server-left-while-starting',
     about: 'an MCP server that is still starting when its program ends is left',
     witness: 'test/cli/serverConnections.test.ts',
-    edits: [['if (this.#isClosed) return await mcp.close();', '']],
+    edits: [['connection.close = close;', '']],
   },
   {
     id: 'window-in-binary-thousands',

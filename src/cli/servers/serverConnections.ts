@@ -22,6 +22,8 @@ export interface ServerView extends Pick<ServerEntry, 'name' | 'path' | 'about'>
 interface Connection {
   readonly entry: ServerEntry;
   mcp?: McpTools;
+  /** Ends the server, also while it is starting. */
+  close?(): Promise<void>;
   why?: string;
 }
 
@@ -56,12 +58,13 @@ export class ServerConnections {
       return;
     }
     try {
-      const { mcpTools } = await import('../../mcp/mcpTools.ts');
-      const mcp = await mcpTools({ [name]: options });
-      if (this.#isClosed) return await mcp.close();
-      connection.mcp = mcp;
+      const { connectServers } = await import('../../mcp/connectServers.ts');
+      if (this.#isClosed) return;
+      const { tools, close } = connectServers({ [name]: options });
+      connection.close = close;
+      connection.mcp = await tools;
     } catch (error) {
-      connection.why = thrownMessage(error);
+      if (!this.#isClosed) connection.why = thrownMessage(error);
     }
   }
 
@@ -122,6 +125,6 @@ export class ServerConnections {
     this.#users -= 1;
     if (this.#users > 0) return;
     this.#isClosed = true;
-    await Promise.all(this.#connections.map(({ mcp }) => mcp?.close()));
+    await Promise.all(this.#connections.map((connection) => connection.close?.()));
   }
 }
