@@ -158,6 +158,23 @@ describe('blocks of a stream', () => {
   });
 });
 
+describe('the result of a call that the provider executed', () => {
+  const result = (fields: object): Part => ({ type: 'tool-result', toolCallId: 'p', toolName: 'search', ...fields });
+  const keptOf = async (...parts: readonly Part[]): Promise<unknown> => {
+    const finish = finishIn(await partsOf(...parts, end()));
+    return finish?.type === 'finish' ? finish.extra : undefined;
+  };
+  const kept = (output: object): object => ({
+    provider: 'acme.chat',
+    blocks: [{ type: 'executed', part: { type: 'tool-result', toolCallId: 'p', toolName: 'search', output } }],
+  });
+
+  it('goes back as an error if the tool failed', async () => {
+    const value = { type: 'web_fetch_tool_result_error', errorCode: 'unavailable' };
+    expect(await keptOf(result({ result: value, isError: true }))).toEqual(kept({ type: 'error-json', value }));
+  });
+});
+
 describe('an error by its name', () => {
   const CODES = {
     auth: ['AI_LoadAPIKeyError', 'AI_LoadSettingError'],

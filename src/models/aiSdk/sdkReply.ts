@@ -111,7 +111,7 @@ export class SdkReply {
     const fields =
       type === 'tool-call'
         ? { input: parsedInput(input), providerExecuted: true }
-        : { output: { type: 'json', value: result ?? null } };
+        : { output: { type: part.isError === true ? 'error-json' : 'json', value: result ?? null } };
     const json = toJson({ type, toolCallId, toolName, ...fields, ...(options && { providerOptions: options }) });
     this.#writer.diagnose('provider_executed', { name: textOf(toolName).slice(0, 64) });
     if (json.kind === 'parsed') this.#blocks.push({ type: 'executed', part: json.value });
