@@ -173,6 +173,12 @@ describe('the result of a call that the provider executed', () => {
     const value = { type: 'web_fetch_tool_result_error', errorCode: 'unavailable' };
     expect(await keptOf(result({ result: value, isError: true }))).toEqual(kept({ type: 'error-json', value }));
   });
+
+  it('replaces its previews, which are not sent back', async () => {
+    const preview = result({ result: { image: 'half' }, preliminary: true });
+    const whole = result({ result: { image: 'whole' } });
+    expect(await keptOf(preview, preview, whole)).toEqual(kept({ type: 'json', value: { image: 'whole' } }));
+  });
 });
 
 describe('an error by its name', () => {

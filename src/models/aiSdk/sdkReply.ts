@@ -107,6 +107,8 @@ export class SdkReply {
   /** Stores the part in the form that the prompt needs. */
   #executed(part: StreamPart): void {
     const { type, toolCallId, toolName, input, result } = part;
+    // Previews, such as of an image, are replaced by the result.
+    if (type === 'tool-result' && part.preliminary === true) return;
     const options = optionsOf(part.providerMetadata);
     const fields =
       type === 'tool-call'
