@@ -95,6 +95,24 @@ describe('what a Messages model sends', () => {
     ]);
   });
 
+  it.each<[string, Message['content'], object]>([
+    ['with a text is marked', [says('gone')], { content: [says('gone')], is_error: true }],
+    [
+      'with an image begins with a mark, since the API takes only texts in it',
+      [says('gone'), png],
+      { content: [says('[tool error]'), says('gone'), wirePng] },
+    ],
+    ['without a visible text has one', [says(' ')], { content: [says('[tool error]')], is_error: true }],
+  ])('a failed result %s', async (_, content, fields) => {
+    const messages: Message[] = [
+      userSays('a'),
+      { role: 'assistant', content: [], toolCalls: [{ callId: 't', name: 'look', args: {} }] },
+      { role: 'tool', callId: 't', content, isError: true },
+    ];
+    const sent = (await bodyOf({ messages }, { cache: false })).messages as object[];
+    expect(sent.at(-1)).toEqual({ role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', ...fields }] });
+  });
+
   it.each([
     ['https://cats.test/1.png', { type: 'image', source: { type: 'url', url: 'https://cats.test/1.png' } }],
     [

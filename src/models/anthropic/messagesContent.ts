@@ -7,7 +7,7 @@ import { decodedText, type FilePart, fileName, leftOut, sourceOf } from '../../c
 import { isEncoded } from '../../content/imageFormat.ts';
 import { isTextType, mediaTypeOf } from '../../content/mediaTypes.ts';
 import { blocksOf, type Filled } from '../wire/replyBlocks.ts';
-import { wireArguments, wireName } from '../wire/toolCalls.ts';
+import { ERROR_MARK, wireArguments, wireName } from '../wire/toolCalls.ts';
 
 interface Block {
   readonly [field: string]: unknown;
@@ -50,13 +50,12 @@ function blocksFor(message: Message, provider: string): Block[] {
   if (message.role === 'assistant') return blocksOf(provider, message).flatMap(replyBlocks);
   const { callId, content, isError } = message;
   const parts = content.flatMap(partBlocks);
-  return [
-    {
-      ...{ type: 'tool_result', tool_use_id: wireId(callId) },
-      ...(parts.length > 0 && { content: parts }),
-      ...(isError && { is_error: true }),
-    },
-  ];
+  const result = { type: 'tool_result', tool_use_id: wireId(callId) };
+  if (!isError) return [{ ...result, ...(parts.length > 0 && { content: parts }) }];
+  // The API refuses an error without a text, and one with anything else. Then the mark says that it is one.
+  if (parts.length === 0) return [{ ...result, content: textBlocks(ERROR_MARK), is_error: true }];
+  if (parts.every(({ type }) => type === 'text')) return [{ ...result, content: parts, is_error: true }];
+  return [{ ...result, content: [...textBlocks(ERROR_MARK), ...parts] }];
 }
 
 /** The API refuses an id of another provider that has other characters. */

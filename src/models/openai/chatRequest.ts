@@ -12,7 +12,7 @@ import { flag, isList, isObject, nonEmptyText, number, type Validator } from '..
 import type { ModelRequest, WrittenMessages } from '../model.ts';
 import { unwritableRequest } from '../wire/httpErrors.ts';
 import { isOfProvider } from '../wire/providerExtra.ts';
-import { wireArguments, wireName } from '../wire/toolCalls.ts';
+import { ERROR_MARK, wireArguments, wireName } from '../wire/toolCalls.ts';
 import { isRecord } from '../wire/wireJson.ts';
 import { namedSchema } from './answerSchema.ts';
 import { fieldsFor } from './reasoningFields.ts';
@@ -279,8 +279,6 @@ function filePart(part: FilePart): WireContent {
   const text = isTextType(mediaType) ? fileAsText(part, base64) : undefined;
   return text ?? { type: 'file', file: { filename: fileName(part), file_data: `data:${mediaType};base64,${base64}` } };
 }
-
-const ERROR_MARK = '[tool error]';
 
 /** What of a result follows it in another message, in words. */
 const namesOf = (followers: readonly WireContent[]): string =>

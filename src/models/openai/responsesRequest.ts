@@ -10,7 +10,7 @@ import { flag, isList, isObject, nonEmptyText, number, type Validator } from '..
 import type { ModelRequest } from '../model.ts';
 import { unwritableRequest } from '../wire/httpErrors.ts';
 import { blocksOf, type Filled } from '../wire/replyBlocks.ts';
-import { wireArguments, wireName } from '../wire/toolCalls.ts';
+import { ERROR_MARK, wireArguments, wireName } from '../wire/toolCalls.ts';
 import { isRecord } from '../wire/wireJson.ts';
 import { namedSchema } from './answerSchema.ts';
 
@@ -169,8 +169,6 @@ function filePart(part: FilePart): Item {
   if (text) return inputText(text);
   return { type: 'input_file', filename: fileName(part), file_data: `data:${part.mediaType};base64,${base64}` };
 }
-
-const ERROR_MARK = '[tool error]';
 
 function outputItem({ callId, content, isError }: Extract<Message, { role: 'tool' }>): Item {
   const marked: readonly StoredPart[] = isError ? [{ type: 'text', text: ERROR_MARK }, ...content] : content;

@@ -18,6 +18,9 @@ export function wireArguments({ args, argsText }: ToolCall): { readonly [name: s
   return isRecord(args) ? args : { invalid_arguments: args };
 }
 
+/** The first text of a failed result, where the API has no mark of its own for it. */
+export const ERROR_MARK = '[tool error]';
+
 type ToolCallPart = Extract<ModelPart, { type: 'tool-call' }>;
 
 /** A call of a reply, after its pieces were joined. */
