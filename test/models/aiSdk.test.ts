@@ -147,6 +147,16 @@ describe('the request to the provider', () => {
     ]);
   });
 
+  it('has a text in a failed result without one, which Anthropic refuses', async () => {
+    const asked = await promptFor([
+      userSays('a'),
+      { role: 'assistant', content: [], toolCalls: [call] },
+      { role: 'tool', callId: 'c', content: [], isError: true },
+    ]);
+    const output = { type: 'error-text', value: '[tool error]' };
+    expect(asked?.prompt.at(-1)?.content).toMatchObject([{ toolCallId: 'c', output }]);
+  });
+
   it('contains images as bytes, or as URLs that the provider fetches; images of a result follow all results of the round', async () => {
     const image = (data: string) => ({ type: 'image' as const, mediaType: 'image/png', data });
     const asked = await promptFor(

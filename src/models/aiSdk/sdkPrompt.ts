@@ -7,7 +7,7 @@ import type { Attachment, Message, StoredPart } from '../../../machines/vocabula
 import { attachmentLabel, fileName, leftOut, sourceOf } from '../../content/filePart.ts';
 import type { ModelRequest } from '../model.ts';
 import { blocksOf, type Filled, optionsOfCall } from '../wire/replyBlocks.ts';
-import { wireArguments, wireName } from '../wire/toolCalls.ts';
+import { ERROR_MARK, wireArguments, wireName } from '../wire/toolCalls.ts';
 
 /** By media type, the URLs that a provider fetches itself. */
 export type SupportedUrls = Record<string, readonly RegExp[]>;
@@ -74,7 +74,11 @@ function resultPart({ callId, content, isError }: Result, name: string): ResultP
   const texts = content.flatMap((part) => (part.type === 'text' ? [part.text] : []));
   const names = followers.every(({ type }) => type === 'image') ? 'image(s)' : 'file(s)';
   if (followers.length > 0) texts.push(`[${followers.length} ${names} of this result follow in the next user message]`);
-  const output = { type: isError ? ('error-text' as const) : ('text' as const), value: texts.join('\n') };
+  const value = texts.join('\n');
+  // A provider may refuse an error without a text.
+  const output = isError
+    ? { type: 'error-text' as const, value: value.trim() === '' ? ERROR_MARK : value }
+    : { type: 'text' as const, value };
   return { type: 'tool-result', toolCallId: callId, toolName: wireName(name), output };
 }
 
