@@ -207,6 +207,23 @@ describe('a reply of the Responses API', () => {
     },
   );
 
+  it('has what only the whole item contains, also after an empty delta', async () => {
+    const call = { type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'look' };
+    const { parts } = await playEvents(
+      { type: 'response.reasoning_summary_text.delta', output_index: 0, delta: '' },
+      done(0, { type: 'reasoning', id: 'rs_1', summary: [{ type: 'summary_text', text: 'hm' }] }),
+      text(1, ''),
+      done(1, message('hi')),
+      added(2, { ...call, arguments: '' }),
+      args(2, ''),
+      done(2, { ...call, arguments: '{"at":"x"}' }),
+      completed(),
+    );
+    expect(parts.filter(({ type }) => type === 'reasoning-delta')).toEqual([{ type: 'reasoning-delta', text: 'hm' }]);
+    expect(textIn(parts)).toBe('hi');
+    expect(callsIn(parts)).toMatchObject([{ name: 'look', args: '{"at":"x"}' }]);
+  });
+
   it('marks a refusal', async () => {
     const { parts } = await playEvents(
       { type: 'response.refusal.delta', output_index: 0, delta: 'No.' },

@@ -113,13 +113,11 @@ export class ResponsesReply implements WireReply {
   }
 
   #text(index: number, delta: unknown): void {
-    this.#streamed.add(index);
-    this.#delta('text-delta', textOf(delta));
+    this.#delta('text-delta', index, textOf(delta));
   }
 
   #reasoning(index: number, delta: unknown): void {
-    this.#streamed.add(index);
-    this.#delta('reasoning-delta', textOf(delta));
+    this.#delta('reasoning-delta', index, textOf(delta));
   }
 
   #refusal(index: number, delta: unknown): void {
@@ -128,8 +126,9 @@ export class ResponsesReply implements WireReply {
     this.#text(index, delta);
   }
 
-  #delta(type: 'text-delta' | 'reasoning-delta', text: string): void {
+  #delta(type: 'text-delta' | 'reasoning-delta', index: number, text: string): void {
     if (text === '') return;
+    this.#streamed.add(index);
     this.#writer.addSize(text.length);
     this.#writer.write({ type, text });
   }
@@ -146,9 +145,10 @@ export class ResponsesReply implements WireReply {
   }
 
   #arguments(index: number, delta: unknown): void {
-    this.#streamed.add(index);
+    const args = textOf(delta);
+    if (args !== '') this.#streamed.add(index);
     this.#calls.nextChunk();
-    this.#calls.add({ index, id: undefined, name: '', args: textOf(delta), extra: undefined });
+    this.#calls.add({ index, id: undefined, name: '', args, extra: undefined });
   }
 
   /** The item is complete. Writes the parts that were not streamed. */
