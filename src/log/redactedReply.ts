@@ -22,6 +22,8 @@ export interface RedactedReplyOptions {
 const keyOf = (signal: Delta): string =>
   signal.type === 'tool-input-delta' ? `${signal.type} ${signal.index}` : signal.type;
 
+const isText = (key: string): boolean => !key.startsWith('tool');
+
 export class RedactedReply {
   readonly #options: RedactedReplyOptions;
   /** For each text: the emitted part, and the part that still waits. */
@@ -67,8 +69,8 @@ export class RedactedReply {
     const hasId = named.type === 'tool-input-delta' && named.callId !== undefined;
     const signal = hasId ? { ...named, callId: redact(named.callId ?? '') } : named;
     const key = keyOf(signal);
-    // One text ends where another kind begins. Arguments of several calls may come in turns.
-    for (const other of this.#texts.keys()) if (other !== key && !other.startsWith('tool')) this.#finish(other);
+    // One text ends where one of another kind begins. Arguments end no text, and may come in turns.
+    for (const other of this.#texts.keys()) if (other !== key && isText(other) && isText(key)) this.#finish(other);
     const text = this.#texts.get(key) ?? { waiting: new SecretFreeText(), shown: '', last: signal };
     this.#texts.set(key, text);
     const { last } = text;

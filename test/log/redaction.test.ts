@@ -175,6 +175,16 @@ describe('a streamed reply', () => {
     expect(textsOf(shown, 'text-delta')).toBe('a [redacted] b s3');
   });
 
+  it('has no secret in a text that a call interrupts, because the log joins such a text', () => {
+    const { reply, shown } = begun();
+    reply.take(delta('a s3'));
+    reply.take(input(0, '{}', { name: 'look' }));
+    reply.take(delta('cret b'));
+    reply.end();
+    expect(textsOf(shown, 'text-delta')).toBe('a [redacted] b');
+    expect(reply.inFlight?.text).toBe('a [redacted] b');
+  });
+
   it('has nothing in flight after a reset, and the next attempt begins anew', () => {
     const { reply, shown } = begun();
     reply.take(delta('a s3cr'));
