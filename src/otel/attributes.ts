@@ -121,8 +121,15 @@ export const metricAttributes = (work: Work): Attributes =>
 export const workName = (work: Work): string =>
   work.kind === 'model' ? `chat ${work.model.id}` : `execute_tool ${work.call.name}`;
 
+/** What of its contents a span may show. */
+interface Shown {
+  contents: boolean;
+  /** Removes secrets. */
+  redact: <T>(value: T) => T;
+}
+
 /** `description`: that of the tool, if it is known. */
-export function workAttributes(work: Work, contents: boolean, description?: string): Attributes {
+export function workAttributes(work: Work, { contents, redact }: Shown, description?: string): Attributes {
   if (work.kind === 'model') {
     const { temperature, topP, maxOutputTokens, output } = work.request;
     return {
@@ -132,7 +139,7 @@ export function workAttributes(work: Work, contents: boolean, description?: stri
       ...(temperature !== undefined && { [TEMPERATURE]: temperature }),
       ...(topP !== undefined && { [TOP_P]: topP }),
       ...(maxOutputTokens !== undefined && { [MAX_TOKENS]: maxOutputTokens }),
-      ...(contents && requestContents(work.request)),
+      ...(contents && requestContents(redact(work.request))),
     };
   }
   const { callId, args } = work.call;
@@ -140,17 +147,13 @@ export function workAttributes(work: Work, contents: boolean, description?: stri
     ...metricAttributes(work),
     [TOOL_CALL_ID]: callId,
     [TOOL_TYPE]: 'function',
-    ...(description !== undefined && { [TOOL_DESCRIPTION]: description }),
-    ...(contents && { [TOOL_ARGUMENTS]: JSON.stringify(args) }),
+    ...(description !== undefined && { [TOOL_DESCRIPTION]: redact(description) }),
+    ...(contents && { [TOOL_ARGUMENTS]: JSON.stringify(redact(args)) }),
   };
 }
 
-/** `redact` removes secrets, also from the code of an error, which a model writes. */
-export function workOutcome(
-  work: Work,
-  value: WorkValue,
-  { contents, redact }: { contents: boolean; redact: <T>(value: T) => T },
-): SpanOutcome {
+/** The code of an error has no secret either: a model writes it. */
+export function workOutcome(work: Work, value: WorkValue, { contents, redact }: Shown): SpanOutcome {
   if (value.kind === 'reply' && work.kind === 'model') {
     const { finish, usage } = value;
     return {

@@ -96,7 +96,11 @@ export class ConversationTrace implements WorkObserver {
     const { api, contents, conversation } = this.#options;
     const open = guarded(() => {
       const called = work.kind === 'tool' ? run?.tools?.find(({ name }) => name === work.call.name) : undefined;
-      const attributes = { ...workAttributes(work, contents, called?.description), [CONVERSATION]: conversation.id };
+      const { redact, id } = conversation;
+      const attributes = {
+        ...workAttributes(work, { contents, redact }, called?.description),
+        [CONVERSATION]: id,
+      };
       const kind = work.kind === 'model' ? api.SpanKind.CLIENT : api.SpanKind.INTERNAL;
       const parent = run?.context ?? api.context.active();
       return this.#open(workName(work), { kind, attributes }, { parent, labels: metricAttributes(work) });

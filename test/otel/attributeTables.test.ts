@@ -5,13 +5,14 @@ import type { EndedRun, Work, WorkValue } from '../../src/plugins/workObserver.t
 
 const usage = { inputTokens: 5, outputTokens: 4, cachedInputTokens: 3, cacheWriteTokens: 2, reasoningTokens: 0 };
 const plain = { contents: true, redact: <T>(value: T): T => value };
+const hidden = { ...plain, contents: false };
 const modelWork = (request: object = {}, cost: number | null = null): Work =>
   ({
     ...{ kind: 'model', runId: 'r', isCancelled: () => false, model: { id: 'm' }, costOf: () => cost },
     request: { system: '', messages: [], tools: [], ...request },
   }) as unknown as Work;
 const partsOf = (message: object): unknown => {
-  const text = workAttributes(modelWork({ messages: [message] }), true)['gen_ai.input.messages'];
+  const text = workAttributes(modelWork({ messages: [message] }), plain)['gen_ai.input.messages'];
   return JSON.parse(String(text))[0];
 };
 const replyOf = (items: object[], finish = 'stop') =>
@@ -26,20 +27,22 @@ describe('the attributes of a request', () => {
     [{ output: { name: 'o', schema: {} } }, 'gen_ai.output.type', 'json'],
   ];
   it.each(settings)('are those of its settings, and absent without them: %j', (setting, attribute, value) => {
-    expect(workAttributes(modelWork(setting), false)[attribute]).toBe(value);
-    expect(Object.keys(workAttributes(modelWork(), false))).not.toContain(attribute);
+    expect(workAttributes(modelWork(setting), hidden)[attribute]).toBe(value);
+    expect(Object.keys(workAttributes(modelWork(), hidden))).not.toContain(attribute);
   });
 
   it('contain its system text, messages and tools only if contents are wanted, and none that is empty', () => {
     const tool = { name: 'read', description: 'Reads', parameters: {} };
     const request = { system: 'Be brief', messages: [{ role: 'user', content: [] }], tools: [tool] };
     const added = (given: object, contents: boolean) =>
-      Object.keys(workAttributes(modelWork(given), contents)).filter((name) => /system|messages|tool/.test(name));
+      Object.keys(workAttributes(modelWork(given), { ...plain, contents })).filter((name) =>
+        /system|messages|tool/.test(name),
+      );
     expect(added(request, false)).toEqual([]);
     const all = ['gen_ai.input.messages', 'gen_ai.system_instructions', 'gen_ai.tool.definitions'];
     expect(added(request, true).sort()).toEqual(all);
     expect(added({}, true)).toEqual(['gen_ai.input.messages']);
-    const { 'gen_ai.tool.definitions': definitions } = workAttributes(modelWork(request), true);
+    const { 'gen_ai.tool.definitions': definitions } = workAttributes(modelWork(request), plain);
     expect(JSON.parse(String(definitions))).toEqual([{ type: 'function', ...tool }]);
   });
 });

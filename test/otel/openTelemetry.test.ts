@@ -314,12 +314,13 @@ describe('contents', () => {
   it('with it they are, without secrets', async () => {
     const options = { replies: [[t('key'), ...(TWO_CALLS[0] ?? [])], 's3cret-value'], tools: [add, fail] };
     const { conversation } = await traced(
-      { ...options, secrets: ['s3cret-value'], instructions: 'Be brief' },
+      { ...options, secrets: ['s3cret-value'], instructions: 'Be brief with s3cret-value' },
       { contents: true },
     );
     await conversation.send('s3cret-value').result;
     const [first, second] = named('chat scripted').map(({ attributes }) => attributes);
-    expect(JSON.parse(String(first?.['gen_ai.system_instructions']))).toEqual([{ type: 'text', content: 'Be brief' }]);
+    const system = [{ type: 'text', content: 'Be brief with [redacted]' }];
+    expect(JSON.parse(String(first?.['gen_ai.system_instructions']))).toEqual(system);
     expect(JSON.parse(String(first?.['gen_ai.output.messages']))).toMatchObject([
       {
         role: 'assistant',
