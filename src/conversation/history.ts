@@ -1,5 +1,8 @@
-/** Earlier messages as one entry of a new log. Invariant: a value that is not a list of messages with known roles is refused. */
-import type { Json, Message, NewEntry, StoredPart } from '../../machines/internal.ts';
+/**
+ * Earlier messages as one entry of a new log. Invariant: the log can be opened again. A value that is not a list of messages
+ * with known roles and complete calls is refused, and what is kept is a copy.
+ */
+import type { Json, Message, NewEntry, StoredPart, ToolCall } from '../../machines/internal.ts';
 import { type Attachments, type EarlierMessage, readContent } from '../content/content.ts';
 import { ConfigurationError } from '../errors.ts';
 import { toJson } from '../json.ts';
@@ -10,13 +13,15 @@ function storedMessage(message: EarlierMessage, content: StoredPart[]): Message 
     case 'user':
       return { role: 'user', content };
     case 'assistant': {
+      if (!Array.isArray(message.toolCalls)) throw refused('a reply without a list of toolCalls');
       const toolCalls = message.toolCalls.map(ownCall);
       return message.extra === undefined
         ? { role: 'assistant', content, toolCalls }
-        : { role: 'assistant', content, toolCalls, extra: ownExtra(message.extra) };
+        : { role: 'assistant', content, toolCalls, extra: ownJson('extra', message.extra) };
     }
     case 'tool': {
       const { callId, isError } = message;
+      if (typeof callId !== 'string') throw refused('a result without the callId of its call');
       return { role: 'tool', callId, content, isError };
     }
   }
@@ -24,13 +29,24 @@ function storedMessage(message: EarlierMessage, content: StoredPart[]): Message 
 
 const ROLES: readonly unknown[] = ['user', 'assistant', 'tool'] satisfies Message['role'][];
 
-function ownExtra(given: unknown): Json {
-  const extra = toJson(given);
-  if (extra.kind === 'parsed') return extra.value;
-  throw new ConfigurationError(`the extra of an earlier message must be JSON: ${extra.why}`);
+const refused = (what: string): ConfigurationError => new ConfigurationError(`history has ${what}`);
+
+function ownJson(field: string, given: unknown): Json {
+  const json = toJson(given);
+  if (json.kind === 'parsed') return json.value;
+  throw refused(`a message whose ${field} is not JSON: ${json.why}`);
 }
 
-const ownCall = <Call extends object>(call: Call): Call => ({ ...call });
+function ownCall(given: ToolCall): ToolCall {
+  const call: ToolCall = { ...given };
+  if (typeof call.callId !== 'string' || typeof call.name !== 'string') throw refused('a call without callId and name');
+  if (call.argsText !== undefined && typeof call.argsText !== 'string')
+    throw refused('a call whose argsText is no text');
+  for (const field of ['args', 'extra'] as const) {
+    if (call[field] !== undefined) call[field] = ownJson(field, call[field]);
+  }
+  return call;
+}
 
 /**
  * Undefined for an empty list. Rejects with ConfigurationError, and with the error of the store where an image or a file

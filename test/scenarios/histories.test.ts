@@ -147,3 +147,29 @@ it('consecutive replies in a history stay separate, each with its provider data'
     expect(model.calls[0]?.messages).toEqual([...history, user('go')]);
   }
 });
+
+it.each<[string, object]>([
+  ['a result without the id of its call', { role: 'tool', content: 'paid', isError: false }],
+  ['a reply without a list of calls', { role: 'assistant', content: 'hi' }],
+  ['a call that is no object', { role: 'assistant', content: '', toolCalls: [null] }],
+  ['a call without an id', { role: 'assistant', content: '', toolCalls: [{ name: 'pay', args: {} }] }],
+  ['a call without a name', { role: 'assistant', content: '', toolCalls: [{ callId: 'c1', args: {} }] }],
+  [
+    'arguments that are no JSON',
+    { role: 'assistant', content: '', toolCalls: [{ callId: 'c1', name: 'pay', args: 1n }] },
+  ],
+])('a history with %s is refused, and no conversation is made of it', async (_, message) => {
+  const { agent } = await bench({ replies: [] });
+  const opening = agent.open('h', { history: [user('a'), message as unknown as Message] });
+  await expect(opening).rejects.toMatchObject({ code: 'configuration' });
+  await expect(agent.open('h', { existing: true })).rejects.toMatchObject({ code: 'not_found' });
+});
+
+it("the arguments in a history are copied as JSON, and the host's own objects stay as they are", async () => {
+  const args = { at: new Date(0), list: [1] };
+  const reply = { role: 'assistant', content: [], toolCalls: [{ callId: 'c1', name: 'pay', args }] };
+  const { conversation } = await opened([user('a'), reply as unknown as Message, resultOf('c1')]);
+  args.list.push(2);
+  const [call] = conversation.messages().flatMap((message) => (message.role === 'assistant' ? message.toolCalls : []));
+  expect(call?.args).toEqual({ at: '1970-01-01T00:00:00.000Z', list: [1] });
+});
