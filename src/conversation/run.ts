@@ -42,7 +42,7 @@ export interface RunResult<Output = unknown> {
   text: string;
   /** The final answer as parsed by its schema, where it has one. */
   output?: Output;
-  /** The number of model replies in the request. */
+  /** The number of model replies in the run. */
   turns: number;
   /** The tokens of the run. */
   usage: Usage;
