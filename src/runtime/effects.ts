@@ -230,7 +230,7 @@ export class Effects {
       return this.#answers?.held(value) ?? value;
     };
     if (repeated) return seen(repeated);
-    const asked = next.of(`${runId}/${turn}`);
+    const asked = next.of(`${runId}/${turn}`, model);
     const shown = attachments.shownTo(model, asked.messages, abort.signal, diagnose);
     const request = shown === asked.messages ? asked : { ...asked, messages: await shown };
     const call = (each: ModelRequest): Promise<Attempted> =>

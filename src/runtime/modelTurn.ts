@@ -62,7 +62,7 @@ export class NextRequest implements RequestDraft {
   #contexts: string[] = [];
   #patch: RequestPatch = {};
   /** The request of the current turn: every attempt sends the same. */
-  #current: { turn: string; request: ModelRequest } | undefined;
+  #current: { turn: string; request: ModelRequest; namesLimit: boolean } | undefined;
 
   constructor(options: {
     instructions: string;
@@ -121,14 +121,18 @@ export class NextRequest implements RequestDraft {
     return { messages: this.#transcript.messages(), ...this.frame() };
   }
 
-  /** The request of a turn, built at its first attempt. */
-  of(turn: string): ModelRequest {
+  /** The request of a turn, built at its first attempt. A fallback model has its own output limit, unless the request names one. */
+  of(turn: string, { maxOutputTokens }: Pick<Model, 'maxOutputTokens'> = this.model): ModelRequest {
     if (this.#current?.turn !== turn) {
-      this.#current = { turn, request: this.preview() };
+      const named = { ...this.#request.settings, ...this.#patch };
+      this.#current = { turn, request: this.preview(), namesLimit: named.maxOutputTokens !== undefined };
       this.#contexts = [];
       this.#patch = {};
     }
-    return this.#current.request;
+    const { request, namesLimit } = this.#current;
+    if (namesLimit || request.maxOutputTokens === maxOutputTokens) return request;
+    const { maxOutputTokens: _, ...others } = request;
+    return maxOutputTokens === undefined ? others : { ...others, maxOutputTokens };
   }
 
   /** Whether the request of the current turn contains the tool. */

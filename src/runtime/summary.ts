@@ -17,7 +17,7 @@ import {
 } from '../../machines/internal.ts';
 import { labelledText } from '../content/filePart.ts';
 import { Attempt, type RawReply } from '../models/attempt.ts';
-import type { ModelRequest } from '../models/model.ts';
+import type { Model, ModelRequest } from '../models/model.ts';
 import type { EffectAbort } from '../timeLimit.ts';
 import { costOf, observedAttempt, type SummaryAnswer, type SummaryOptions, type SummaryRequest } from './modelTurn.ts';
 
@@ -72,7 +72,8 @@ function linesWithin(messages: readonly Message[], room: number): string {
 
 function requestOf(
   { upToSeq, instructions }: SummaryRequest,
-  { around, models, redact }: SummaryOptions,
+  { around, redact }: SummaryOptions,
+  model: Model,
 ): ModelRequest {
   const { transcript, next } = around;
   const { seqs } = transcript;
@@ -80,7 +81,7 @@ function requestOf(
   const maxOutputTokens = Math.min(
     SUMMARY_MOST,
     Math.ceil(next.window * SUMMARY),
-    models[0]?.maxOutputTokens ?? SUMMARY_MOST,
+    model.maxOutputTokens ?? SUMMARY_MOST,
   );
   const room = Math.max(0, next.window - 2 * maxOutputTokens) * CHARACTERS_A_TOKEN;
   const wanted = instructions === undefined ? '' : `\n\nBesides, for this summary:\n${redact(instructions)}`;
@@ -116,7 +117,7 @@ export async function summaryValue(
   const { now, setTimer, random } = ports;
   const { entries, next } = around;
   const diagnose = (code: string, detail?: Json): void => around.diagnose(redact(code), detail);
-  const about = { model, request: requestOf(request, options), attempt, runId, timeouts: policies.modelTimeout };
+  const about = { model, request: requestOf(request, options, model), attempt, runId, timeouts: policies.modelTimeout };
   const call = new Attempt({ ...about, abort, now, setTimer, random, live: () => undefined, diagnose });
   const raw = await observedAttempt({ workObserver, abort }, about, () => call.run());
   const most = next.window * SUMMARY * CHARACTERS_A_TOKEN;

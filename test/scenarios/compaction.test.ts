@@ -252,7 +252,7 @@ describe('failures of a summary', () => {
 
   it('a retryable attempt is repeated visibly, and then a fallback model is asked', async () => {
     const down = new ModelError({ code: 'server' });
-    const other = { ...scripted([summed()]), id: 'other' };
+    const other = scripted([summed()], { id: 'other', maxOutputTokens: 9 });
     const modelRetry = { attempts: 2, baseMs: 100, jitter: 0, fallbackModels: [other] };
     const to = await filled([down, down, 'ok'], { policies: { modelRetry } });
     const run = say(to, text(150));
@@ -260,6 +260,7 @@ describe('failures of a summary', () => {
     await to.clock.advance(100);
     expect(await run).toMatchObject({ termination: 'NaturalEnd', text: 'ok' });
     expect(compactions(to)).toMatchObject([{ summary: SUMMARY, model: 'other' }]);
+    expect(other.calls.map(({ maxOutputTokens }) => maxOutputTokens)).toEqual([9]);
   });
 
   it.each([

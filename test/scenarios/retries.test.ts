@@ -177,6 +177,21 @@ describe('fallback models', () => {
     return { ...on, other, own };
   };
 
+  it.each<[named: number | undefined, own: number | undefined, sent: number | undefined]>([
+    [undefined, 4_096, 4_096],
+    [undefined, undefined, undefined],
+    [500, 4_096, 500],
+  ])('are asked with their own output limit, unless the request names one: %j, %j', async (named, own, sent) => {
+    const limited = own === undefined ? {} : { maxOutputTokens: own };
+    const other = scripted(['ok'], { id: 'other', ...limited });
+    const model = scripted([busy()], { maxOutputTokens: 64_000 });
+    const on = await bench({ model, policies: { modelRetry: { attempts: 1, fallbackModels: [other] } } });
+    const run = on.conversation.send('hi', named === undefined ? {} : { settings: { maxOutputTokens: named } });
+    await on.clock.until(run.result, 1_000_000);
+    expect(model.calls.map(({ maxOutputTokens }) => maxOutputTokens)).toEqual([named ?? 64_000]);
+    expect(other.calls.map(({ maxOutputTokens }) => maxOutputTokens)).toEqual([sent]);
+  });
+
   it('after the last attempt the next distinct model starts its own attempts, and attempt numbers continue', async () => {
     const on = await withFallback([busy(), busy()], [busy(), 'from the other']);
     const result = await outcome(on);
