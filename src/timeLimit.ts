@@ -1,6 +1,6 @@
 /**
- * Time limits and aborts for waits and effects. Invariant: a limit that has ended leaves no timer and no listener. The
- * library's own waits receive an abort before all others.
+ * Time limits and aborts for waits and effects, and calls that nothing waits for. Invariant: a limit that has ended leaves
+ * no timer and no listener. The library's own waits receive an abort before all others.
  */
 
 /** The longest delay of a platform timer: about 25 days. */
@@ -26,6 +26,16 @@ export async function within<T>(
   } finally {
     stop();
     signal.removeEventListener('abort', leave);
+  }
+}
+
+/** Calls a function of the host whose errors have no consequence: one that it throws, and one that its promise rejects with. */
+export function callHarmlessly(act: () => unknown): void {
+  try {
+    const acting = act();
+    if (acting instanceof Promise) acting.catch(() => undefined);
+  } catch {
+    // The host's function must not change a run.
   }
 }
 

@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest';
 import { createAgent, type Model } from '../src/index.ts';
+import { nextTurn } from '../src/timeLimit.ts';
+import { unhandledRejections } from './support/unhandledRejections.ts';
 
 const model: Model = {
   id: 'scripted',
@@ -23,6 +25,16 @@ it('an inspect observer sees the charts move, and one that throws does not touch
   expect(result.termination).toBe('NaturalEnd');
   expect(seen).toContain('@xstate.microstep');
   await agent.close();
+});
+
+it('an inspect observer whose promise rejects leaves no unhandled rejection', async () => {
+  const unhandled = unhandledRejections();
+  const agent = createAgent({ model, inspect: async () => Promise.reject(new Error('observer')) });
+  const conversation = await agent.open();
+  expect((await conversation.send('hi').result).termination).toBe('NaturalEnd');
+  await agent.close();
+  await nextTurn();
+  expect(unhandled).toEqual([]);
 });
 
 it.each(['compiled', 'xstate'] as const)(

@@ -3,6 +3,7 @@
  * secret that is configured, and never the content of messages, arguments or results. A logger that throws changes nothing.
  */
 import type { LogEntry, LogState } from '../../machines/internal.ts';
+import { callHarmlessly } from '../timeLimit.ts';
 import type { ConversationLog } from './conversationLog.ts';
 
 export type FactLevel = 'debug' | 'info' | 'warn' | 'error';
@@ -65,10 +66,7 @@ export function logFacts(
     const [level, event, fields = {}] = factOf(entry, logState);
     const { conversationId: conversation, runId: run, seq, at } = entry;
     const given = Object.entries({ ...fields }).filter(([, value]) => value !== undefined);
-    try {
-      logger[level]?.({ event, conversation, ...(run !== null && { run }), seq, at, ...Object.fromEntries(given) });
-    } catch {
-      // A logger that fails must not change a run.
-    }
+    const fact = { event, conversation, ...(run !== null && { run }), seq, at, ...Object.fromEntries(given) };
+    callHarmlessly(() => logger[level]?.(fact));
   });
 }

@@ -4,19 +4,11 @@
  * callback that throws fails the run, except for signals to an interface.
  */
 import { type LogEntry, textOfContent, usageOf } from '../../machines/internal.ts';
+import { callHarmlessly } from '../timeLimit.ts';
 import type { Follower } from './loopRun.ts';
 import { NodeFold } from './nodes.ts';
 import { labelOf, markObserved, observeResponse, observeReturns, type RequestCallbacks } from './observation.ts';
 import type { OpenSession } from './session.ts';
-
-/** Calls a callback whose errors have no consequence (docs/internals/contracts.md, 1.1: best effort). */
-function signal(act: () => void): void {
-  try {
-    act();
-  } catch {
-    // A failing interface must not stop the work.
-  }
-}
 
 /** Updates the registry for each call, and announces each batch. */
 export class CallFollower implements Follower {
@@ -61,7 +53,7 @@ export class CallFollower implements Follower {
     if (this.#batch.length === 0) return;
     const label = labelOf(this.#batch.splice(0));
     this.own.session.runtime.batchCounter += 1;
-    signal(() => this.callbacks.toolStartCallback?.(label));
+    callHarmlessly(() => this.callbacks.toolStartCallback?.(label));
   }
 }
 
@@ -83,7 +75,7 @@ export class RequestFollower extends CallFollower {
     const bySubAgent = entry.type === 'extension' ? usageOf(entry) : undefined;
     if (bySubAgent) this.own.add(bySubAgent);
     if (entry.type === 'notice' && entry.code === 'empty_reply') {
-      signal(() => this.callbacks.noticeCallback?.(entry.text));
+      callHarmlessly(() => this.callbacks.noticeCallback?.(entry.text));
     }
   }
 

@@ -2,6 +2,7 @@
  * The callbacks of a request and its registry (docs/internals/contracts.md, 3.5 and 5): order, arguments and
  * exceptions.
  */
+
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { ConfigurationError, defineTool, type Tool, toolResult } from '../../src/index.ts';
@@ -13,8 +14,10 @@ import {
   UserAbortError,
   ValidationError,
 } from '../../src/requestLoop/index.ts';
+import { nextTurn } from '../../src/timeLimit.ts';
 import { echoTool, gateTool } from '../support/scenarioTools.ts';
 import { call, lines, t } from '../support/scriptedReplies.ts';
+import { unhandledRejections } from '../support/unhandledRejections.ts';
 import { loopBench } from './sessionBench.ts';
 
 /** Returns a tool that follows the script, one line for each execution, and repeats the last line. */
@@ -288,6 +291,14 @@ describe('LOOP-12: a callback that throws', () => {
     async (name) => {
       const on = loopBench({ replies: [[t('')], [call('c1', 'echo', { m: 'a' })], 'done'], tools: [echoTool().tool] });
       expect((await on.request('hi', { [name]: throwing(error) })).result).toEqual({ output: 'done' });
+      const unhandled = unhandledRejections();
+      const other = loopBench({
+        replies: [[t('')], [call('c1', 'echo', { m: 'a' })], 'done'],
+        tools: [echoTool().tool],
+      });
+      expect((await other.request('hi', { [name]: async () => throwing(error)() })).result).toEqual({ output: 'done' });
+      await nextTurn();
+      expect(unhandled).toEqual([]);
     },
   );
 

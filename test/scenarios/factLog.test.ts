@@ -1,9 +1,12 @@
 /** The facts that a logger receives: one for each entry, with its level, and never the content of anything. */
+
 import { expect, it } from 'vitest';
 import { type Logger, ModelError, subAgents } from '../../src/index.ts';
+import { nextTurn } from '../../src/timeLimit.ts';
 import { bench, entry } from '../support/agentBench.ts';
 import { asks, boom, echoTool } from '../support/scenarioTools.ts';
 import { call } from '../support/scriptedReplies.ts';
+import { unhandledRejections } from '../support/unhandledRejections.ts';
 
 function kept() {
   const facts: { level: string; event: string; [field: string]: unknown }[] = [];
@@ -95,4 +98,12 @@ it('a logger that throws, or lacks a level, changes nothing', async () => {
   const on = await bench({ logger, replies: ['hello'] });
   expect((await on.conversation.send('hi').result).text).toBe('hello');
   expect(on.conversation.log().some(({ type }) => type === 'diagnostic')).toBe(false);
+});
+
+it('a logger whose promise rejects changes nothing, and leaves no unhandled rejection', async () => {
+  const unhandled = unhandledRejections();
+  const on = await bench({ logger: { info: async () => Promise.reject(new Error('disk full')) }, replies: ['hello'] });
+  expect((await on.conversation.send('hi').result).text).toBe('hello');
+  await nextTurn();
+  expect(unhandled).toEqual([]);
 });

@@ -81,7 +81,7 @@ export const HOUSE: readonly (readonly [room: string, imports: readonly string[]
     'src/session',
     [...FACE, ...LEAVES, 'src/plugins', 'src/agentPolicies.ts', 'src/tools/coding', 'src/permissions', 'src/hooks'],
   ],
-  ['src/runtime/interpreter', [...FACE, 'src/errors.ts']],
+  ['src/runtime/interpreter', [...FACE, 'src/errors.ts', 'src/timeLimit.ts']],
   ['src/runtime', [...FACE, ...LEAVES, ...RULES, 'src/runtime/interpreter']],
   ['src/options.ts', [...FACE, ...LEAVES, ...LOOP]],
   ['src/journals', [...FACE, ...LEAVES, ...LOOP]],

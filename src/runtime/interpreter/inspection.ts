@@ -5,6 +5,7 @@
  */
 import type { AnyStateMachine, AnyTransitionDefinition } from 'xstate';
 import { ConfigurationError } from '../../errors.ts';
+import { callHarmlessly } from '../../timeLimit.ts';
 import type { ChartActor, ChartSnapshot, Observer } from './chartActor.ts';
 import { compiled } from './chartActor.ts';
 import type { Interpreter } from './interpreter.ts';
@@ -142,13 +143,8 @@ export function observerOf(
   id: string,
 ): ConversationObserver {
   const observe = typeof given === 'function' ? given : namedBy(id, nextOf(given));
-  const opened: Observe = (event) => {
-    try {
-      observe(event);
-    } catch {
-      // Errors of the observer are ignored here, because it is called during a step.
-    }
-  };
+  // It is called during a step.
+  const opened: Observe = (event) => callHarmlessly(() => observe(event));
   const isTold = !isOfOpened(given);
   return { opened, charts: isTold ? opened : undefined, interpreter: isTold ? inspected : undefined };
 }
