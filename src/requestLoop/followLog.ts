@@ -61,7 +61,7 @@ export class CallFollower implements Follower {
 export class RequestFollower extends CallFollower {
   readonly fold = new NodeFold();
 
-  override take(entry: LogEntry): void {
+  override take(entry: LogEntry): unknown {
     super.take(entry);
     const change = this.fold.take(entry);
     if (change && 'node' in change) {
@@ -71,12 +71,13 @@ export class RequestFollower extends CallFollower {
       markObserved(change.node);
       observeResponse(change.node, this.own, entry.type === 'model-reply' ? entry.costUsd : null);
     }
-    if (change && 'returns' in change) observeReturns(change.returns, this.own, this.callbacks.toolResultCallback);
     const bySubAgent = entry.type === 'extension' ? usageOf(entry) : undefined;
     if (bySubAgent) this.own.add(bySubAgent);
     if (entry.type === 'notice' && entry.code === 'empty_reply') {
       callHarmlessly(() => this.callbacks.noticeCallback?.(entry.text));
     }
+    if (!change || !('returns' in change)) return undefined;
+    return observeReturns(change.returns, this.own, this.callbacks.toolResultCallback);
   }
 
   /** Undefined without a callback, because stream signals are made only for listeners. */

@@ -23,9 +23,9 @@ export interface RunEnd {
   messages: readonly Message[];
 }
 
-/** Receives the entries of a run. An error of `take` is a failure. */
+/** Receives the entries of a run. An error of `take`, or of the promise that it returns, is a failure. */
 export interface Follower {
-  take(entry: LogEntry): void;
+  take(entry: LogEntry): unknown;
   /** Receives streamed text, if anybody listens. */
   hear?: ((delta: string) => unknown) | undefined;
   /** After this no callback is called. */
@@ -126,7 +126,8 @@ export class LoopRun {
 
   #take(entry: LogEntry): void {
     try {
-      this.#options.follower.take(entry);
+      const pending = this.#options.follower.take(entry);
+      if (pending instanceof Promise) this.#await(pending);
     } catch (error) {
       this.#fail(error);
     }
@@ -134,13 +135,14 @@ export class LoopRun {
 
   /** Each delta is passed on after those before it were processed. */
   #hear(delta: string): void {
+    this.#await(this.#calls.heard.then(() => this.#options.follower.hear?.(delta)));
+  }
+
+  /** The request waits for a callback. */
+  #await(callback: Promise<unknown>): void {
     const before = this.#calls.heard;
-    this.#calls.heard = before
-      .then(() => this.#options.follower.hear?.(delta))
-      .then(
-        () => undefined,
-        (error) => this.#fail(error),
-      );
+    const settled = callback.catch((error) => this.#fail(error));
+    this.#calls.heard = before.then(() => settled).then(() => undefined);
   }
 
   /** Only the first failure counts. */

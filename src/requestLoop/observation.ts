@@ -83,14 +83,18 @@ function recordReturn(part: Part, registry: ToolRegistry): ResultNotice[] {
   return [[part.toolName ?? name, 'completed', args, result]];
 }
 
-/** Completes the calls of the returns, then calls the callback for each in order. */
+/**
+ * Completes the calls of the returns, then calls the callback for each in order. Rejects with the error of an async
+ * callback.
+ */
 export function observeReturns(
   parts: readonly Part[],
   { session }: OpenSession,
   callback: RequestCallbacks['toolResultCallback'],
-): void {
+): Promise<unknown> | undefined {
   const notices = parts.flatMap((part) => recordReturn(part, session.runtime.toolRegistry));
-  for (const [name, status, args, result] of notices) callback?.(name, status, args, result, null);
+  const answers = notices.map(([name, status, args, result]): unknown => callback?.(name, status, args, result, null));
+  return answers.some((answer) => answer instanceof Promise) ? Promise.all(answers) : undefined;
 }
 
 /** Records a model's reply: its thought, its usage, and the number of consecutive empty replies. */

@@ -124,7 +124,7 @@ export async function processNode(
   const verdict = { isEmpty, reason: isEmpty ? ('empty' as const) : null };
   if (isObserved(node)) return verdict;
   markObserved(node);
-  observeReturns(request?.parts ?? [], own, callbacks.toolResultCallback);
+  await observeReturns(request?.parts ?? [], own, callbacks.toolResultCallback);
   observeResponse(node, own, null);
   const isExecuted = callbacks.toolCallback !== undefined;
   const calls = callsOf(modelResponse?.parts ?? [], own, isExecuted);

@@ -276,6 +276,7 @@ describe('LOOP-12: a callback that throws', () => {
     ['streamingCallback', throwing(error)],
     ['streamingCallback', async () => throwing(error)()],
     ['toolResultCallback', throwing(error)],
+    ['toolResultCallback', async () => throwing(error)()],
   ])('%s fails the request with what it threw, and the session is whole', async (name, act) => {
     const on = run();
     await expect(on.request('hi', { ...on.note, [name]: act })).rejects.toBe(error);
