@@ -170,9 +170,8 @@ export const printed = [
     witness: 'test/scenarios/hostObjects.test.ts',
     edits: [
       [
-        '      logger[level]?.({ event,',
-        `      const write = logger[level];
-      write?.({ event,`,
+        'callHarmlessly(() => logger[level]?.(fact));',
+        'const write = logger[level];\n    callHarmlessly(() => write?.(fact));',
       ],
     ],
   },
