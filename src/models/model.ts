@@ -85,7 +85,7 @@ export interface Model {
 export const WRITTEN: unique symbol = Symbol('written');
 /** The first messages of a conversation, serialized for a model. */
 export interface WrittenMessages {
-  /** The id of the model. */
+  /** The model that the text is for. */
   readonly model: string;
   /** The messages that the text contains. */
   readonly messages: readonly Message[];

@@ -153,6 +153,33 @@ describe('a tool call that is sent back', () => {
     });
   });
 
+  it.each<[who: string, model: string, server: string, isSent: boolean]>([
+    ['the model that wrote it', 'm', 'https://b.test', true],
+    ['another model of its server', 'n', 'https://a.test', true],
+    ['a model of another server', 'n', 'https://b.test', false],
+  ])('has the unknown fields of its reply for %s: %j, %j', (_, model, server, isSent) => {
+    const fields = { extra_content: { google: { thought_signature: 'c2ln' } }, function: { tag: 7 } };
+    const messages = [asks(call({ extra: { chat: 'm', server: 'https://a.test', fields } }))];
+    const [sent] = wireMessages('', messages, model, server) as unknown as [{ tool_calls: object[] }];
+    const plain = { id: 'a', type: 'function', function: { name: 'read', arguments: '{"path":"x"}' } };
+    const whole = { ...plain, ...fields, function: { ...plain.function, tag: 7 } };
+    expect(sent.tool_calls).toEqual([isSent ? whole : plain]);
+  });
+
+  it('has its fields for each receiver in the text of earlier messages too', () => {
+    const fields = { later: true };
+    const messages = [
+      asks(call({ extra: { chat: 'm', server: 'https://a.test', fields } })),
+      result('a', [text('ok')]),
+    ];
+    const written = {};
+    const others = { limitField: 'max_tokens' as const, maxOutputTokens: undefined, sent: sentFieldsOf({}) };
+    const sentTo = (server: string): unknown =>
+      JSON.parse(chatRequestBody({ system: '', messages, tools: [] }, { ...others, modelName: 'n', server }, written))
+        .messages[0].tool_calls[0].later;
+    expect([sentTo('https://a.test'), sentTo('https://b.test')]).toEqual([true, undefined]);
+  });
+
   it('ignores fields that are not a record, and prototype keys', () => {
     for (const extra of [null, 7, 'text', [1], JSON.parse('{"__proto__":{"x":1}}') as Json]) {
       const wire = wireCallOf({ extra });

@@ -10,25 +10,28 @@ import { badFrame, providerError } from '../wire/httpErrors.ts';
 import { ReplyWriter } from '../wire/replyWriter.ts';
 import { parseJson } from '../wire/wireJson.ts';
 import { type ChatChunk, type ChunkReading, chunkOf, finishReason, readChunk } from './chatChunk.ts';
-import { ReasoningFields } from './reasoningFields.ts';
+import { type ChatModel, extraOfCall, ReasoningFields } from './reasoningFields.ts';
 
 export class ChatReply implements WireReply {
   readonly #writer: ReplyWriter;
   readonly #calls: CallAssembly;
   readonly #reasoningFields = new ReasoningFields();
   readonly #secrets: readonly string[];
-  readonly #model: string;
+  readonly #writtenBy: ChatModel;
   #phase: WireReply['phase'] = 'reading';
   #finish: FinishReason | undefined;
   #usage: Partial<Usage> | undefined;
   #refused = false;
   #chunks = 0;
 
-  /** `model`: the name of the model that writes the reply. */
-  constructor(write: (part: ModelPart) => void, { model, secrets }: { model: string; secrets: readonly string[] }) {
+  /** `model`, `server`: of the model that writes the reply. */
+  constructor(
+    write: (part: ModelPart) => void,
+    { model, server, secrets }: ChatModel & { secrets: readonly string[] },
+  ) {
+    this.#writtenBy = { model, server };
     this.#writer = new ReplyWriter(write);
-    this.#calls = new CallAssembly(this.#writer);
-    this.#model = model;
+    this.#calls = new CallAssembly(this.#writer, (fields) => extraOfCall(this.#writtenBy, fields));
     this.#secrets = secrets;
   }
 
@@ -64,7 +67,7 @@ export class ChatReply implements WireReply {
     const calls = this.#calls.end();
     // Many servers report `stop` although they called tools, so the calls decide.
     const reason = this.#finish === 'stop' && calls > 0 ? 'tool-calls' : this.#finish;
-    const extra = this.#reasoningFields.extraFor(this.#model);
+    const extra = this.#reasoningFields.extraFor(this.#writtenBy.model);
     this.#writer.write({
       ...{ type: 'finish', reason },
       ...(this.#usage !== undefined && { usage: this.#usage }),

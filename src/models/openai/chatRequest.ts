@@ -11,11 +11,10 @@ import { isTextType, mediaTypeOf } from '../../content/mediaTypes.ts';
 import { flag, isList, isObject, nonEmptyText, number, type Validator } from '../../validation.ts';
 import type { ModelRequest, WrittenMessages } from '../model.ts';
 import { unwritableRequest } from '../wire/httpErrors.ts';
-import { isOfProvider } from '../wire/providerExtra.ts';
 import { ERROR_MARK, wireArguments, wireName } from '../wire/toolCalls.ts';
 import { isRecord } from '../wire/wireJson.ts';
 import { namedSchema } from './answerSchema.ts';
-import { fieldsFor } from './reasoningFields.ts';
+import { type ChatModel, callFieldsFor, fieldsFor } from './reasoningFields.ts';
 
 /** Options that are sent unchanged with every request. */
 export interface SentOptions {
@@ -79,6 +78,8 @@ export function sentFieldsOf(sent: SentOptions) {
 
 interface ChatRequestOptions {
   modelName: string;
+  /** The origin of its server. */
+  server?: string;
   /** The field in which this server expects the output limit. */
   limitField: 'max_tokens' | 'max_completion_tokens';
   /** Used if the request names no limit. */
@@ -112,7 +113,8 @@ export function chatRequestBody(
     for (const [field, value] of Object.entries(body)) {
       let valueText: string | undefined;
       if (value !== undefined) valueText = JSON.stringify(value);
-      else if (field === 'messages') valueText = messagesText(request, options.modelName, written);
+      else if (field === 'messages')
+        valueText = messagesText(request, { model: options.modelName, server: options.server ?? '' }, written);
       else if (field === 'tools') valueText = toolsText(request.tools);
       if (valueText !== undefined) text += `${text === '{' ? '' : ','}${JSON.stringify(field)}:${valueText}`;
     }
@@ -181,11 +183,16 @@ function startsWith(messages: readonly Message[], first: readonly Message[]): bo
 }
 
 /** Messages never change: the same first messages have the same text. */
-function messagesText({ system, messages }: ModelRequest, model: string, written: { last?: WrittenMessages }): string {
+function messagesText(
+  { system, messages }: ModelRequest,
+  receiver: ChatModel,
+  written: { last?: WrittenMessages },
+): string {
   const { last } = written;
+  const model = JSON.stringify([receiver.model, receiver.server]);
   const isSame = last?.model === model && startsWith(messages, last.messages);
   const before = isSame ? last.messages.length : 0;
-  const { wire, done, wireDone } = converted(messages, before, model);
+  const { wire, done, wireDone } = converted(messages, before, receiver);
   const listText = (list: readonly WireMessage[]): string => JSON.stringify(list).slice(1, -1);
   const joined = (first: string, second: string): string =>
     first === '' || second === '' ? first + second : `${first},${second}`;
@@ -197,16 +204,16 @@ function messagesText({ system, messages }: ModelRequest, model: string, written
 }
 
 /** Returns the whole list for the API, the system text first. `model` is the name of the called model. */
-export const wireMessages = (system: string, messages: readonly Message[], model = ''): WireMessage[] => [
+export const wireMessages = (system: string, messages: readonly Message[], model = '', server = ''): WireMessage[] => [
   ...(system === '' ? [] : [{ role: 'system' as const, content: system }]),
-  ...converted(messages, 0, model).wire,
+  ...converted(messages, 0, { model, server }).wire,
 ];
 
 /**
  * Converts messages from index `from` on. The first `wireDone` results, of messages before `done`, do not depend on
  * later messages.
  */
-function converted(messages: readonly Message[], from: number, model: string) {
+function converted(messages: readonly Message[], from: number, receiver: ChatModel) {
   const wire: WireMessage[] = [];
   let waitingFollowers: WireMessage[] = [];
   let done = from;
@@ -218,8 +225,8 @@ function converted(messages: readonly Message[], from: number, model: string) {
       wire.push(...waitingFollowers);
       waitingFollowers = [];
     }
-    const made = convert(message);
-    const fields = fieldsFor(message, model);
+    const made = convert(message, receiver);
+    const fields = fieldsFor(message, receiver.model);
     wire.push(fields === undefined ? made.wire : { ...fields, ...made.wire });
     if (made.followers !== undefined) waitingFollowers.push(made.followers);
     if (waitingFollowers.length > 0) continue;
@@ -230,13 +237,13 @@ function converted(messages: readonly Message[], from: number, model: string) {
   return { wire, done, wireDone };
 }
 
-function convert(message: Message): Converted {
+function convert(message: Message, receiver: ChatModel): Converted {
   if (message.role === 'user')
     return { wire: { role: 'user', content: userContent(message.content) }, followers: undefined };
   if (message.role === 'assistant') {
     const text = textOf(message.content);
     if (message.toolCalls.length === 0) return { wire: { role: 'assistant', content: text }, followers: undefined };
-    const calls = message.toolCalls.map(wireCall);
+    const calls = message.toolCalls.map((call) => wireCall(call, receiver));
     return { wire: { role: 'assistant', content: text === '' ? null : text, tool_calls: calls }, followers: undefined };
   }
   return toolResult(message);
@@ -314,8 +321,8 @@ function toolResult(message: Extract<Message, { role: 'tool' }>): Converted {
 }
 
 /** Returns a call with the provider's own fields, which the known fields override. */
-function wireCall(call: ToolCall): WireToolCall {
-  const { function: ofFunction, ...extra } = isOfProvider(call.extra) ? {} : ownFields(call.extra);
+function wireCall(call: ToolCall, receiver: ChatModel): WireToolCall {
+  const { function: ofFunction, ...extra } = ownFields(callFieldsFor(call.extra, receiver));
   const name = wireName(call.name);
   return {
     ...extra,

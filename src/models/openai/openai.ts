@@ -35,16 +35,17 @@ export function openai(modelName: string, options: OpenAIOptions = {}): Model {
   }
   checkOptionsOf('openai()', options, optionsValidator);
   const connection = connect(options, '/chat/completions');
+  const server = new URL(connection.baseURL).origin;
   const limitField = isVendorHost(connection.baseURL) ? 'max_completion_tokens' : 'max_tokens';
   const { maxOutputTokens } = options;
   const sent = sentFieldsOf(options);
   const bodyOf = (request: ModelRequest, written: StreamContext[typeof WRITTEN]): string =>
-    chatRequestBody(request, { modelName, limitField, maxOutputTokens, sent }, written);
+    chatRequestBody(request, { modelName, server, limitField, maxOutputTokens, sent }, written);
   const stream: Model['stream'] = (request, { signal, [WRITTEN]: written }) =>
     httpStream(
       connection.call(
         () => bodyOf(request, written),
-        (write) => new ChatReply(write, { model: modelName, secrets: connection.secrets }),
+        (write) => new ChatReply(write, { model: modelName, server, secrets: connection.secrets }),
       ),
       signal,
     );

@@ -1,9 +1,10 @@
 /**
- * Fields of a reply that servers need back with it: signed or encrypted reasoning. Invariant: only known fields are
- * kept, under their original names and joined from their pieces. They go only to the model that wrote them, because
- * another server refuses unknown fields.
+ * Fields of a reply, and of its calls, that servers need back: signed or encrypted reasoning. Invariant: of a reply only
+ * known fields are kept, under their original names and joined from their pieces. Fields go only to the model that wrote
+ * them, and those of a call to its server, because another server refuses unknown fields.
  */
 import type { Json, Message } from '../../../machines/vocabulary.ts';
+import { isOfProvider } from '../wire/providerExtra.ts';
 import { isRecord, plainCopy, type WireRecord } from '../wire/wireJson.ts';
 
 interface Fields {
@@ -98,4 +99,21 @@ export function fieldsFor(message: Message, model: string): Fields | undefined {
   if (!isRecord(fields)) return undefined;
   const kept = NAMES.filter((name) => Object.hasOwn(fields, name)).map((name) => [name, fields[name] as Json] as const);
   return kept.length === 0 ? undefined : Object.fromEntries(kept);
+}
+
+/** The model that writes or receives a message, and the origin of its server. */
+export interface ChatModel {
+  model: string;
+  server: string;
+}
+
+/** Returns the extra of a call for the log. */
+export const extraOfCall = ({ model, server }: ChatModel, fields: Fields): Json => ({ chat: model, server, fields });
+
+/** Returns the fields that go back with a call. In earlier logs they are the extra itself. */
+export function callFieldsFor(extra: Json | undefined, { model, server }: ChatModel): Fields {
+  if (!isRecord(extra) || isOfProvider(extra as Fields)) return {};
+  const { chat, server: writer, fields } = extra as Fields;
+  if (typeof chat !== 'string' || !isRecord(fields)) return extra as Fields;
+  return chat === model || writer === server ? (fields as Fields) : {};
 }

@@ -35,14 +35,17 @@ interface OpenCall extends AssembledCall {
 
 export class CallAssembly {
   readonly #writer: ReplyWriter;
+  readonly #extraOf: (fields: { [key: string]: Json }) => Json;
   readonly #calls: OpenCall[] = [];
   readonly #byId = new Map<string, OpenCall>();
   readonly #byIndex = new Map<number, OpenCall>();
   #current: OpenCall | undefined;
   #chunk = 0;
 
-  constructor(writer: ReplyWriter) {
+  /** `extraOf`: the extra of a call for the log, of its unknown fields. */
+  constructor(writer: ReplyWriter, extraOf: (fields: { [key: string]: Json }) => Json = (fields) => fields) {
     this.#writer = writer;
+    this.#extraOf = extraOf;
   }
 
   /** Call it before the first piece of each chunk: pieces of one chunk belong together. */
@@ -75,7 +78,9 @@ export class CallAssembly {
   /** Writes the complete calls in order of first appearance, and returns their number. */
   end(): number {
     const parts = toolCallParts(this.#calls, (code, detail) => this.#writer.diagnose(code, detail));
-    for (const part of parts) this.#writer.write(part);
+    for (const { extra, ...part } of parts) {
+      this.#writer.write(extra === undefined ? part : { ...part, extra: this.#extraOf(extra) });
+    }
     return parts.length;
   }
 

@@ -21,7 +21,7 @@ export function wireArguments({ args, argsText }: ToolCall): { readonly [name: s
 /** The first text of a failed result, where the API has no mark of its own for it. */
 export const ERROR_MARK = '[tool error]';
 
-type ToolCallPart = Extract<ModelPart, { type: 'tool-call' }>;
+type ToolCallPart = Omit<Extract<ModelPart, { type: 'tool-call' }>, 'extra'> & { extra?: { [key: string]: Json } };
 
 /** A call of a reply, after its pieces were joined. */
 export interface AssembledCall {
