@@ -14,7 +14,7 @@ import {
 import { toJson } from '../json.ts';
 import type { InFlight, Live } from '../live.ts';
 import { closedAtAbort, type EffectAbort, nextTurn } from '../timeLimit.ts';
-import { failureOf, noStream, type PartStream } from './attemptFailure.ts';
+import { failureOf, isStream, noStream, type PartStream } from './attemptFailure.ts';
 import { BATCHES, type Model, ModelError, type ModelPart, type ModelRequest } from './model.ts';
 
 /** After this many parts, timers and other tasks get a turn. */
@@ -354,7 +354,9 @@ function json(value: unknown): Json | undefined {
 function readCall(part: Extract<ModelPart, { type: 'tool-call' }>): ModelPart | undefined {
   if (typeof part.name !== 'string') return undefined;
   const extra = json(part.extra);
-  const args = typeof part.args === 'object' && part.args !== null ? JSON.stringify(json(part.args)) : part.args;
+  // A text that does not parse: the call fails instead of running without arguments.
+  const asText = (args: object): string => JSON.stringify(json(args)) ?? '[arguments that are no JSON]';
+  const args = typeof part.args === 'object' && part.args !== null ? asText(part.args) : part.args;
   const call = { type: part.type, callId: textOr(part.callId, ''), name: part.name, args: textOr(args, '') };
   return extra === undefined ? call : { ...call, extra };
 }
@@ -366,6 +368,8 @@ function readFinish({ type, reason, usage, extra: attached }: Extract<ModelPart,
 }
 
 const isMaybeText = (value: unknown): boolean => value === undefined || typeof value === 'string';
+const isInputDelta = ({ index, callId, name, text }: Extract<ModelPart, { type: 'tool-call-delta' }>): boolean =>
+  Number.isFinite(index) && typeof text === 'string' && isMaybeText(name) && isMaybeText(callId);
 
 /** Returns undefined unless each field of the part has its type. */
 function readPart(part: ModelPart): ModelPart | undefined {
@@ -375,7 +379,7 @@ function readPart(part: ModelPart): ModelPart | undefined {
       case 'reasoning-delta':
         return typeof part.text === 'string' ? part : undefined;
       case 'tool-call-delta':
-        return typeof part.text === 'string' && isMaybeText(part.name) && isMaybeText(part.callId) ? part : undefined;
+        return isInputDelta(part) ? part : undefined;
       case 'tool-call':
         return readCall(part);
       case 'finish':
@@ -394,7 +398,3 @@ function readPart(part: ModelPart): ModelPart | undefined {
     return undefined;
   }
 }
-
-/** Accepts lists and generators, which `for await` reads too. */
-const isStream = (value: unknown): value is PartStream =>
-  typeof value === 'object' && value !== null && (Symbol.asyncIterator in value || Symbol.iterator in value);

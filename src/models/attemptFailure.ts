@@ -11,6 +11,10 @@ const CODE_LONGEST = 64;
 
 export type PartStream = AsyncIterable<ModelPart> & Partial<BatchedParts>;
 
+/** Accepts lists and generators, which `for await` reads too. */
+export const isStream = (value: unknown): value is PartStream =>
+  typeof value === 'object' && value !== null && (Symbol.asyncIterator in value || Symbol.iterator in value);
+
 /** The error for a model whose `stream()` did not return parts. */
 export function noStream(value: unknown, { id }: Model): ModelError {
   const message = `stream() of the model ${id} must return an async iterable of parts, got ${display(value, true)}`;
