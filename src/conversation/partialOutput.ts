@@ -2,22 +2,28 @@
  * The final answer of a run while it streams. Rule: each value is what the text so far says, the last one is what the schema
  * accepted, and the end of the run, whatever it is, ends the values without an error.
  */
-import { parse } from 'partial-json';
+import { Allow, parse } from 'partial-json';
 import type { LogEntry } from '../../machines/internal.ts';
+import { jsonNumber } from '../json.ts';
 import type { Live } from '../live.ts';
 
 /** Models often fence a reply although they were asked not to. */
 const FENCE = /^\s*```(?:json)?\s*\n?/i;
 
-/** Undefined where the text is no beginning of JSON. */
-function valueSoFar(text: string): { value: unknown } | undefined {
+/** The package reads `NaN` and `Infinity` too, which are not JSON. */
+const UNFINISHED = Allow.ALL & ~(Allow.NAN | Allow.INF);
+const jsonOnly = (_key: string, value: unknown): unknown => (typeof value === 'number' ? jsonNumber(value) : value);
+
+/** The value and its JSON text. Undefined where the text is no beginning of JSON. */
+function valueSoFar(text: string): { value: unknown; written: string } | undefined {
   const bare = text
     .replace(FENCE, '')
     .replace(/\n?```\s*$/, '')
     .trim();
   if (bare === '') return undefined;
   try {
-    return { value: parse(bare) };
+    const value: unknown = parse(bare, UNFINISHED);
+    return { value, written: JSON.stringify(value, jsonOnly) };
   } catch {
     return undefined;
   }
@@ -44,9 +50,8 @@ export async function* partialOutputOf(
     if (text.length < readAt * (1 + GROWTH)) continue;
     readAt = text.length;
     const read = valueSoFar(text);
-    const written = read && JSON.stringify(read.value);
-    if (!read || written === shown) continue;
-    shown = written;
+    if (!read || read.written === shown) continue;
+    shown = read.written;
     yield read.value;
   }
   const result = await ended;

@@ -72,6 +72,18 @@ describe('partialOutput', () => {
     return values;
   };
 
+  it.each(['I', 'Infinity', 'N', 'NaN', '-I', '[N'])(
+    'gives no value for words that begin as no JSON does: %s',
+    async (word) => {
+      const replies = [[t(word), t(' will look')], good];
+      const on = await bench({ replies, output, policies: { limits: { outputRepairs: 1 } } });
+      const run = on.conversation.send('hi');
+      const values = await read(run);
+      const answer = { city: 'Lisbon', degrees: 18 };
+      expect(values).toEqual([...(word === '[N' ? [[]] : []), answer, answer]);
+    },
+  );
+
   it('gives the answer as it grows, each value once, and last the validated value', async () => {
     const grown = z.object({ city: z.string(), degrees: z.number().transform(String) });
     const parts = ['```json\n', '{"ci', 'ty":"Lis', 'bon"', ',"degrees":', '18', '}\n```'].map(t);
