@@ -354,9 +354,8 @@ function json(value: unknown): Json | undefined {
 function readCall(part: Extract<ModelPart, { type: 'tool-call' }>): ModelPart | undefined {
   if (typeof part.name !== 'string') return undefined;
   const extra = json(part.extra);
-  // A text that does not parse: the call fails instead of running without arguments.
-  const asText = (args: object): string => JSON.stringify(json(args)) ?? '[arguments that are no JSON]';
-  const args = typeof part.args === 'object' && part.args !== null ? asText(part.args) : part.args;
+  // The text does not parse, so the call fails instead of running without arguments.
+  const args = typeof part.args === 'object' && part.args ? (JSON.stringify(json(part.args)) ?? 'no JSON') : part.args;
   const call = { type: part.type, callId: textOr(part.callId, ''), name: part.name, args: textOr(args, '') };
   return extra === undefined ? call : { ...call, extra };
 }
@@ -368,18 +367,17 @@ function readFinish({ type, reason, usage, extra: attached }: Extract<ModelPart,
 }
 
 const isMaybeText = (value: unknown): boolean => value === undefined || typeof value === 'string';
-const isInputDelta = ({ index, callId, name, text }: Extract<ModelPart, { type: 'tool-call-delta' }>): boolean =>
-  Number.isFinite(index) && typeof text === 'string' && isMaybeText(name) && isMaybeText(callId);
 
 /** Returns undefined unless each field of the part has its type. */
 function readPart(part: ModelPart): ModelPart | undefined {
   try {
     switch (part.type) {
+      case 'tool-call-delta':
+        if (typeof part.index !== 'number' || !isMaybeText(part.name) || !isMaybeText(part.callId)) return undefined;
+        return typeof part.text === 'string' ? part : undefined;
       case 'text-delta':
       case 'reasoning-delta':
         return typeof part.text === 'string' ? part : undefined;
-      case 'tool-call-delta':
-        return isInputDelta(part) ? part : undefined;
       case 'tool-call':
         return readCall(part);
       case 'finish':

@@ -122,17 +122,16 @@ export class NextRequest implements RequestDraft {
   }
 
   /** The request of a turn, built at its first attempt. A fallback model has its own output limit, unless the request names one. */
-  of(turn: string, { maxOutputTokens }: Pick<Model, 'maxOutputTokens'> = this.model): ModelRequest {
+  of(turn: string, { maxOutputTokens }: Pick<Model, 'maxOutputTokens'>): ModelRequest {
     if (this.#current?.turn !== turn) {
-      const named = { ...this.#request.settings, ...this.#patch };
-      this.#current = { turn, request: this.preview(), namesLimit: named.maxOutputTokens !== undefined };
+      const namesLimit = (this.#patch.maxOutputTokens ?? this.#request.settings.maxOutputTokens) !== undefined;
+      this.#current = { turn, request: this.preview(), namesLimit };
       this.#contexts = [];
       this.#patch = {};
     }
     const { request, namesLimit } = this.#current;
     if (namesLimit || request.maxOutputTokens === maxOutputTokens) return request;
-    const { maxOutputTokens: _, ...others } = request;
-    return maxOutputTokens === undefined ? others : { ...others, maxOutputTokens };
+    return { ...request, maxOutputTokens } as ModelRequest;
   }
 
   /** Whether the request of the current turn contains the tool. */

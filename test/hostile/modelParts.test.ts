@@ -47,7 +47,7 @@ const oddParts: [string, unknown][] = [
   ['a call without a name', { type: 'tool-call', callId: 'c', args: '{}' }],
   ['a call delta without text', { type: 'tool-call-delta', index: 0 }],
   ['a call delta without an index', { type: 'tool-call-delta', text: '{' }],
-  ['a call delta whose index is no number', { type: 'tool-call-delta', index: Number.NaN, text: '{' }],
+  ['a call delta whose index is no number', { type: 'tool-call-delta', index: '0', text: '{' }],
   ['a finish without a reason', { type: 'finish' }],
   ['a finish of an unknown reason', { type: 'finish', reason: 'banana' }],
 ];
