@@ -61,8 +61,8 @@ export class NextRequest implements RequestDraft {
   readonly context: Pick<StreamContext, typeof WRITTEN> = { [WRITTEN]: {} };
   #contexts: string[] = [];
   #patch: RequestPatch = {};
-  /** The request of the current turn: every attempt sends the same. */
-  #current: { turn: string; request: ModelRequest; namesLimit: boolean } | undefined;
+  /** The request of the current turn: every attempt sends the same. `limit`: the output limit that the request names. */
+  #current: { turn: string; request: ModelRequest; limit: number | undefined } | undefined;
 
   constructor(options: {
     instructions: string;
@@ -124,14 +124,13 @@ export class NextRequest implements RequestDraft {
   /** The request of a turn, built at its first attempt. A fallback model has its own output limit, unless the request names one. */
   of(turn: string, { maxOutputTokens }: Pick<Model, 'maxOutputTokens'>): ModelRequest {
     if (this.#current?.turn !== turn) {
-      const namesLimit = (this.#patch.maxOutputTokens ?? this.#request.settings.maxOutputTokens) !== undefined;
-      this.#current = { turn, request: this.preview(), namesLimit };
+      const limit = this.#patch.maxOutputTokens ?? this.#request.settings.maxOutputTokens;
+      this.#current = { turn, request: this.preview(), limit };
       this.#contexts = [];
       this.#patch = {};
     }
-    const { request, namesLimit } = this.#current;
-    if (namesLimit || request.maxOutputTokens === maxOutputTokens) return request;
-    return { ...request, maxOutputTokens } as ModelRequest;
+    const { request, limit = maxOutputTokens } = this.#current;
+    return request.maxOutputTokens === limit ? request : ({ ...request, maxOutputTokens: limit } as ModelRequest);
   }
 
   /** Whether the request of the current turn contains the tool. */
