@@ -147,6 +147,26 @@ describe('the end', () => {
   });
 });
 
+describe('the run of a steer that waited', () => {
+  it('is the run that takes the message, and has its end', async () => {
+    const agent = createAgent({ model: scripted(['one', 'two']) });
+    const conversation = await agent.open('c');
+    const { id, result } = conversation.send('hi');
+    const { messageId } = conversation.steer('more');
+    await result;
+    const whole = conversation.log();
+    await agent.close();
+    const at = whole.findIndex((entry) => entry.type === 'user-message' && entry.messageId === messageId);
+    const { log } = logOf(whole.slice(0, at));
+    const server = { cancel: async () => undefined, errorOf: async () => undefined };
+    const runs = new RemoteRuns(log, () => () => undefined, server);
+    const run = runs.begin(`run_${messageId}`, Promise.resolve({ runId: undefined }));
+    for (const entry of whole.slice(at)) log.takeEntry(copyOf(entry));
+    expect(await run.result).toMatchObject({ termination: 'NaturalEnd', text: 'two', turns: 2 });
+    expect(run.id).toBe(id);
+  });
+});
+
 describe('a run that failed', () => {
   type ErrorOf = ConstructorParameters<typeof RemoteRuns>[2]['errorOf'];
   const runOfLog = (errorOf: ErrorOf) => {

@@ -31,9 +31,13 @@ describe('the environment of a command', () => {
     expect(commandEnvironment({ ...host, ...secrets }, 'm1')).toEqual({ ...host, TERM: 'dumb', RUNCHART_CALL: 'm1' });
   });
 
-  it('it does not contain an address with a password', () => {
-    expect(commandEnvironment({ HTTPS_PROXY: 'http://me:hunter2@proxy:1' }, 'm1')).not.toHaveProperty('HTTPS_PROXY');
-  });
+  it.each(['HTTPS_PROXY', 'https_proxy', 'GOPROXY', 'PIP_INDEX_URL', 'npm_config_registry', 'LC_ALL', 'HOME'])(
+    'it does not contain an address with a password, as %s or in a variable that is named',
+    (name) => {
+      const host = { [name]: 'http://me:hunter2@proxy:1' };
+      expect(JSON.stringify(commandEnvironment(host, 'm1'))).not.toContain('hunter2');
+    },
+  );
 
   it('it contains the variables that the host names in RUNCHART_BASH_ENV too', () => {
     const host = { ...secrets, RUNCHART_BASH_ENV: 'DATABASE_URL, HARMLESS_LOOKING,' };
