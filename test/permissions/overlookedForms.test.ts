@@ -285,3 +285,16 @@ describe('a wide rule for xargs', () => {
     expect(await outcome(`ls | ${command}`, { allow })).toBe('allow');
   });
 });
+
+describe('uniq with a glob', () => {
+  it.each(['uniq *.md', 'uniq -c src/*', 'uniq READM? '])(
+    'it may become two files, and uniq overwrites the second: %s',
+    async (command) => {
+      expect(await outcome(command)).toBe('ask');
+    },
+  );
+
+  it('one file without a glob is only read', async () => {
+    expect(await outcome('uniq -c README.md')).toBe('allow');
+  });
+});

@@ -168,7 +168,9 @@ function fits(command: ReadingCommand, args: readonly ShellWord[], mayBecomeOpti
     // An unquoted computed word may become an option.
     if (!word.isLiteral && !word.isGlob && !word.isQuoted && !takesAll && !mayBecomeOption) return undefined;
   }
-  if (plain.length > wordsMax || args.some(({ value }) => refuses?.test(value))) return undefined;
+  // A glob may become several words; the second file of `uniq` is its output.
+  const isTooLong = plain.length > wordsMax || (Number.isFinite(wordsMax) && plain.some(({ isGlob }) => isGlob));
+  if (isTooLong || args.some(({ value }) => refuses?.test(value))) return undefined;
   const all = descends !== undefined && args.some(({ value }) => descends.test(value));
   const below = all ? 'all' : walks ? 'visible' : false;
   const { namesOnly = false, filesOnly = false } = command;
