@@ -126,7 +126,10 @@ function readingsOf(words: readonly ShellWord[], depth = 0): (readonly ShellWord
 
 /** `valued` matches the options before the subcommand that take the next word as their value. */
 const GLOBAL_OPTIONS: { readonly [name: string]: { valued: RegExp } } = {
-  git: { valued: /^(-C|-c|--git-dir|--work-tree|--namespace|--exec-path|--super-prefix|--config-env)$/ },
+  git: {
+    valued:
+      /^(-C|-c|--git-dir|--work-tree|--namespace|--exec-path|--super-prefix|--config-env|--attr-source|--shallow-file)$/,
+  },
   npm: { valued: /^(--prefix|-C|--workspace|-w|--loglevel|--registry|--userconfig|--cache)$/ },
   docker: { valued: /^(-H|--host|-c|--context|--config|-l|--log-level|--tlscacert|--tlscert|--tlskey)$/ },
 };

@@ -298,3 +298,12 @@ describe('uniq with a glob', () => {
     expect(await outcome('uniq -c README.md')).toBe('allow');
   });
 });
+
+describe('options of git before the subcommand', () => {
+  it.each(['git --attr-source HEAD push', 'git --shallow-file x push -f'])(
+    'a deny rule for the subcommand applies: %s',
+    async (command) => {
+      expect(await outcome(command, { mode: 'bypass', deny: ['bash(git push *)'] })).toBe('deny');
+    },
+  );
+});
