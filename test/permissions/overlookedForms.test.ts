@@ -307,3 +307,45 @@ describe('options of git before the subcommand', () => {
     },
   );
 });
+
+describe('a quoted word that is computed', () => {
+  it.each([
+    'x=-v; printf "$x" \'a[$(touch made)]\' y',
+    'printf "$(echo -v)" PATH /tmp; ls',
+    'x=v; printf "-$x" PATH /tmp; ls',
+    'x=-v; test "$x" \'a[$(touch made)]\'',
+    'x=-v; [ "$x" \'a[$(touch made)]\' ]',
+    'x=-v; [ ! "$x" \'a[$(touch made)]\' ]',
+    'x=-v; [ -n y -o "$x" \'a[$(touch made)]\' ]',
+  ])('it may become the option that runs the commands of an array index: %s', async (command) => {
+    expect(await outcome(command)).toBe('ask');
+  });
+
+  it.each(['x=--pre=sh; rg "$x" foo .', 'rg "`echo --pre=sh`" foo', 'x=-f; grep "$x" README.md src/a.ts'])(
+    'it may become an option of a search: %s',
+    async (command) => {
+      expect(await outcome(command)).toBe('ask');
+    },
+  );
+
+  it('it may be a filter of jq that reads other files', async () => {
+    const command = 'x=\'import "s" as $d {search:"../ws-evil"}; $d\'; jq -n "$x"';
+    expect(await outcome(command)).toBe('ask');
+  });
+
+  it.each([
+    'printf "%s" "$x"',
+    'printf "$x"',
+    'printf "name: $x %s" y',
+    '[ "$x" ]',
+    '[ -n "$x" ]',
+    '[ "$x" = y ]',
+    '[ -z "$x" -o "$y" != z ]',
+    'test ! "$x"',
+    'grep -- "$x" README.md',
+    'grep "name: $x" README.md',
+    'echo "$x" y',
+  ])('it is no option in %s', async (command) => {
+    expect(await outcome(command)).toBe('allow');
+  });
+});

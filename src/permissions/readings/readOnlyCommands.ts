@@ -20,6 +20,8 @@ interface ReadingCommand {
   descends?: RegExp;
   /** The command always reads below its directories, but skips hidden files. */
   walks?: true;
+  /** With `-v` as its first word, the command sets the variable that the next word names. */
+  setsBy?: true;
   /** A matching word makes the command's script language read files that no argument names. */
   refuses?: RegExp;
   /** The command shows file names and attributes, never contents. */
@@ -55,7 +57,7 @@ const COMMANDS: { readonly [name: string]: ReadingCommand } = {
   pwd: { options: /^-[LP]$/, wordsMax: 0 },
   cd: { options: NONE, wordsMax: 1 },
   echo: { options: /^/, words: 'anything', namesOnly: true },
-  printf: { options: /^--$/, words: 'anything', namesOnly: true },
+  printf: { options: /^--$/, words: 'anything', namesOnly: true, setsBy: true },
   true: { options: NONE, words: 'anything' },
   false: { options: NONE, words: 'anything' },
   ':': { options: NONE, words: 'anything' },
@@ -157,6 +159,7 @@ function fits(command: ReadingCommand, args: readonly ShellWord[], mayBecomeOpti
   const plain: ShellWord[] = [];
   let ended = false;
   const checkedArgs = args.filter((each) => !each.isProcess);
+  if (!mayBecomeOption && becomesOption(command, checkedArgs)) return undefined;
   for (const [at, word] of checkedArgs.entries()) {
     const isOption = !ended && word.value.startsWith('-') && word.value !== '-';
     if (isOption && word.value === '--') {
@@ -190,6 +193,28 @@ function fits(command: ReadingCommand, args: readonly ShellWord[], mayBecomeOpti
   const roots = isFirst && below !== false && args.every(isFlag) ? plain.slice(1) : undefined;
   return { ...reading, paths: isFirst ? plain.slice(1) : plain, ...(roots && roots.length > 0 && { roots }) };
 }
+
+/** A computed word whose value may begin with a dash. A quoted word may become an option too. */
+const mayBeginWithDash = ({ value, isLiteral, isGlob }: ShellWord): boolean =>
+  !isLiteral && !isGlob && !/^[\w ./:%+=@,#^]/.test(value);
+
+/**
+ * True if a computed word may become an option that does more than read: `printf -v` and `test -v` run the commands in
+ * an array index, `rg --pre` runs a program, and `grep -r` reads below directories.
+ */
+function becomesOption({ words, refuses, setsBy }: ReadingCommand, args: readonly ShellWord[]): boolean {
+  if (words === 'tested') return args.some((word, at) => mayBeginWithDash(word) && !endsTest(args[at + 1]));
+  if (setsBy) return args.length > 1 && args.slice(0, 1).some(mayBeginWithDash);
+  if (refuses && args.some(({ isLiteral, isGlob }) => !isLiteral && !isGlob)) return true;
+  const end = args.findIndex(({ value }) => value === '--');
+  return words === 'afterPattern' && args.slice(0, end === -1 ? args.length : end).some(mayBeginWithDash);
+}
+
+const TEST_OPERATOR = /^(\]|\)|[=<>]|[=!]=|-(a|o|eq|ne|lt|le|gt|ge|nt|ot|ef))$/;
+
+/** True if the word before this one is the last of a test, or stands before an operator. */
+const endsTest = (next: ShellWord | undefined): boolean =>
+  next === undefined || (next.isLiteral && TEST_OPERATOR.test(next.value));
 
 /** True if `--` may be the value of the option before it. It then does not end the options. */
 function mayBeValue(words: readonly ShellWord[], at: number, isSearch: boolean): boolean {
