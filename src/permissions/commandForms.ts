@@ -174,7 +174,7 @@ export function exactForms({ assigned, words, source }: SimpleCommand): string[]
   return [whole, source];
 }
 
-const SHELLS = /^(ba|z|da|k|a|c|tc|fi)?sh$/;
+const SHELLS = /^(r?ba|z|da|k|a|c|tc|fi)?sh$/;
 const INTERPRETERS = /^(python[\d.]*|node|nodejs|deno|bun|perl|ruby|php|lua|Rscript|osascript|tclsh)$/;
 const ALWAYS: ReadonlySet<string> = new Set(
   `eval source . exec trap sudo doas su ssh npx bunx pnpx env alias unalias enable hash bind complete shopt set setsid
@@ -351,11 +351,16 @@ const programsOf = (words: readonly ShellWord[]): string[] =>
 /** Texts inside a command that a shell will read. Deny rules apply to the commands in them. */
 export function innerScripts({ words, input }: SimpleCommand): string[] {
   const texts: string[] = [];
+  // A shell certainly reads these, so one word is a command too.
+  const scripts: string[] = [];
   for (const [at, { value }] of words.entries()) {
     const name = baseName(value);
     if (SHELLS.test(name)) {
-      texts.push(...words.slice(at + 1).map((word) => word.value), ...input);
+      texts.push(...words.slice(at + 1).map((word) => word.value));
+      scripts.push(...input, ...valuesAfter(words.slice(at + 1), /^[-+][a-zA-Z]*c[a-zA-Z]*$/));
     }
+    if (name === 'trap') scripts.push(...words.slice(at + 1, at + 2).map((word) => word.value));
+    if (name === 'git') scripts.push(...valuesAfter(words.slice(at + 1), /^(-x|--exec)$/));
     if (name === 'eval')
       texts.push(
         words
@@ -372,5 +377,10 @@ export function innerScripts({ words, input }: SimpleCommand): string[] {
     if (at > 8) break;
   }
   const lines = texts.filter((text) => /[\s<>;&|]/.test(text));
-  return [...lines.flatMap((text) => [text, text.replace(/^-(S|-[\w-]+=)/, '')]), ...programsOf(words)];
+  const stripped = lines.flatMap((text) => [text, text.replace(/^-(S|-[\w-]+=)/, '')]);
+  return [...new Set([...stripped, ...scripts, ...programsOf(words)])];
 }
+
+/** The words after the options that match. */
+const valuesAfter = (words: readonly ShellWord[], option: RegExp): string[] =>
+  words.filter((_, at) => option.test(words[at - 1]?.value ?? '')).map(({ value }) => value);

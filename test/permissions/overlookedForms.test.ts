@@ -349,3 +349,25 @@ describe('a quoted word that is computed', () => {
     expect(await outcome(command)).toBe('allow');
   });
 });
+
+describe('a text of one word that a shell runs', () => {
+  it.each([
+    'bash -c reboot',
+    'sh -ec reboot',
+    'rbash -c "reboot now"',
+    'bash <<< reboot',
+    'trap reboot EXIT',
+    'git rebase -x reboot main',
+  ])('a deny rule for its command applies: %s', async (command) => {
+    expect(await outcome(command, { mode: 'bypass', deny: ['bash(reboot *)'] })).toBe('deny');
+  });
+
+  it('it is asked about if a part of it is computed', async () => {
+    const command = "bash -c 'rm$IFS-rf'";
+    expect(await outcome(command, { mode: 'bypass', deny: ['bash(rm *)'] })).toBe('ask');
+  });
+
+  it('the name of a script is no command', async () => {
+    expect(await outcome('bash reboot', { mode: 'bypass', deny: ['bash(reboot *)'] })).toBe('allow');
+  });
+});
