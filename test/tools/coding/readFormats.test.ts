@@ -177,3 +177,18 @@ describe('a notebook', () => {
     expect((await read('n.ipynb')).code).toBe('outside_workspace');
   });
 });
+
+describe('odd values in a notebook', () => {
+  it('an object in place of a text is shown as JSON', () => {
+    const odd = { toString: 1 };
+    const error = { output_type: 'error', ename: odd, evalue: 'v', traceback: [odd] };
+    const text = notebookText(notebook([code([odd], [error])]), 10_000);
+    expect(text).toBe('[cell 1: code]\n{"toString":1}\n[output]\n{"toString":1}: v\n{"toString":1}');
+  });
+
+  it('a long output is never cut inside a character', () => {
+    const output = { output_type: 'stream', text: `${'x'.repeat(3_999)}😀y` };
+    const text = notebookText(notebook([code('x', [output])]), 10_000);
+    expect(text).toMatch(/x\n\[3 characters left out\]$/);
+  });
+});

@@ -61,7 +61,9 @@ function cellText(cell: Fields, number: number, language: string): string {
 function outputText(output: Fields): string {
   if (output.output_type === 'stream') return cut(printed(joined(output.text)));
   if (output.output_type === 'error')
-    return cut(printed([`${output.ename}: ${output.evalue}`, joined(output.traceback, '\n')].join('\n')));
+    return cut(
+      printed([`${textOf(output.ename)}: ${textOf(output.evalue)}`, joined(output.traceback, '\n')].join('\n')),
+    );
   const forms = isObject(output.data) ? (output.data as Fields) : {};
   const text = joined(forms['text/plain'] ?? forms['text/markdown']);
   const others = Object.keys(forms).filter((type) => /^(?:image|application|video|audio)\//.test(type));
@@ -72,11 +74,16 @@ function outputText(output: Fields): string {
 
 /** Texts of a notebook are a string or a list of lines. */
 const joined = (value: unknown, between = ''): string =>
-  Array.isArray(value) ? value.map(String).join(between) : typeof value === 'string' ? value : '';
+  Array.isArray(value) ? value.map(textOf).join(between) : typeof value === 'string' ? value : '';
+
+/** An object of the file may have a `toString` that is no function. */
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : (JSON.stringify(value) ?? 'undefined'));
 
 const printed = (text: string): string => plainText(Buffer.from(text, 'utf8')).trimEnd();
 
-const cut = (text: string): string =>
-  text.length <= OUTPUT_CHARACTERS_MAX
-    ? text
-    : `${text.slice(0, OUTPUT_CHARACTERS_MAX)}\n[${text.length - OUTPUT_CHARACTERS_MAX} characters left out]`;
+/** Never cuts a character in half. */
+function cut(text: string): string {
+  if (text.length <= OUTPUT_CHARACTERS_MAX) return text;
+  const kept = text.slice(0, OUTPUT_CHARACTERS_MAX).replace(/[\uD800-\uDBFF]$/, '');
+  return `${kept}\n[${text.length - kept.length} characters left out]`;
+}
