@@ -91,7 +91,8 @@ export async function patchOf(name: string, before: string, after: string): Prom
 export async function diffOf(name: string, before: string, after: string): Promise<string> {
   const body = await patchOf(name, before, after);
   if (body === undefined) return '[the change is too large to be shown]';
-  return body.length > DIFF_CHARACTERS
-    ? `${body.slice(0, DIFF_CHARACTERS)}\n[the rest of the change is not shown]`
-    : body;
+  if (body.length <= DIFF_CHARACTERS) return body;
+  // Never cuts a character in half.
+  const kept = body.slice(0, DIFF_CHARACTERS).replace(/[\uD800-\uDBFF]$/, '');
+  return `${kept}\n[the rest of the change is not shown]`;
 }
