@@ -105,6 +105,16 @@ describe('a credential', () => {
     );
   });
 
+  it.each([
+    ['a key of lines', `-----BEGIN PRIVATE KEY-----\nsk-${long}\nrest\n-----END PRIVATE KEY-----`],
+    ['a field', `"password": "x sk-${long} rest"`],
+    ['a line of configuration', `MY_TOKEN=ghp_${long} rest`],
+    ['an address', `https://me:ghp_${long}.rest@host`],
+  ])('within %s hides nothing less of what is around it', (_, text) => {
+    expect(withoutCredentials(text)).toContain('[redacted]');
+    expect(withoutCredentials(text)).not.toContain('rest');
+  });
+
   it.each(['tokens', 'maxTokens', 'tokenCount', 'author'])('is none under the name %s', (name) => {
     expect(excerpt({ [name]: 'x y' }, WIDE)).toEqual({ [name]: 'x y' });
   });

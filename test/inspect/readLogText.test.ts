@@ -31,6 +31,14 @@ describe('a log file', () => {
     expect(broken.map(({ why }) => why)).toEqual(['its item cannot be used']);
   });
 
+  it('entries without a number follow the last numbered one, and a number that comes again is a damaged line', async () => {
+    const numbers = [0, 3, undefined, 4, 9, undefined];
+    const lines = numbers.map((seq) => JSON.stringify({ type: 'notice', code: 'n', text: 't', runId: null, seq }));
+    const { entries, broken } = await readLog(lines.join('\n'), 'c.jsonl');
+    expect(entries.map(({ seq }) => seq)).toEqual([0, 3, 4, 9, 10]);
+    expect(broken.map(({ line, why }) => [line, why])).toEqual([[4, 'its seq is 4, and 5 comes next']]);
+  });
+
   it('a reply of another backend that is one event is shown item by item', async () => {
     const items = [
       { type: 'reasoning', text: 'He greets me.' },

@@ -97,6 +97,17 @@ describe('the type of an error determines its code', () => {
     for (const field of ['code', 'status']) expect(providerError({ error: { [field]: status } }, []).code).toBe(code);
   });
 
+  it.each([429, '429', 402, 500])('a final word beside the status %j in the body determines the code', (status) => {
+    for (const [word, code] of [
+      ['insufficient_quota', 'quota'],
+      ['content_filter', 'content-filter'],
+    ] as const) {
+      const body = { error: { code: status, status: word, message: 'm' } };
+      expect(providerError(body, []).code).toBe(code);
+      expect(of(Number(status), JSON.stringify(body)).code).toBe(code);
+    }
+  });
+
   it('a status in the body comes before the type, and becomes the status of the error', () => {
     const error = providerError({ error: { code: 429, type: 'invalid_request_error', message: 'm' } }, []);
     expect([error.code, error.status, error.retryable]).toEqual(['rate-limit', 429, true]);

@@ -131,6 +131,18 @@ describe('limits', () => {
   });
 });
 
+it('the settings of a model that a trusted project leaves out stay those of the user', async () => {
+  const ofUser = { contextWindow: 8_000, prices: { input: 1, output: 2 }, provider: 'anthropic' };
+  const { load, options } = place({
+    [USER]: { models: { m: ofUser, other: ofUser } },
+    [OUTER]: { models: { m: { contextWindow: 9_000 } } },
+  });
+  await trustProject(options);
+  const { models } = await load();
+  expect(models.m).toMatchObject({ ...ofUser, contextWindow: 9_000 });
+  expect(models.other).toMatchObject(ofUser);
+});
+
 it('ignored settings are reported once in a conversation, however many runs it has', async () => {
   const { options, load } = place({ [OUTER]: { model: 'dear' } });
   const { plugins } = configuredPlugins(await load());

@@ -345,7 +345,7 @@ test('a session continues with another model, shows its rules, and is written as
 });
 
 test('! runs a command of the person and tells the model with the next message, and @ attaches files', async () => {
-  const { made, source, lines, shows, isIdle, model } = await talk('first', 'second');
+  const { made, source, lines, shows, isIdle, model } = await talk('first', 'second', 'third');
   await writeFile(join(made.cwd, 'a.txt'), 'alpha\n');
   source.submit('!echo here; exit 3', false);
   await shows('! echo here; exit 3  exit code 3');
@@ -367,6 +367,11 @@ test('! runs a command of the person and tells the model with the next message, 
   source.submit('again', false);
   await shows('  second');
   expect(model.calls[1]?.messages).toHaveLength(3);
+  await isIdle();
+  source.submit('once more', false);
+  await shows('  third');
+  const outputsIn = (call: number): number => JSON.stringify(model.calls[call]?.messages).split('[I ran').length - 1;
+  expect([0, 1, 2].map(outputsIn)).toEqual([1, 2, 2]);
   expect(source.history()).toContain('look at @a.txt and @nowhere and @../b');
 });
 
