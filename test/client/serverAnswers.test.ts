@@ -83,6 +83,19 @@ const BODIES: readonly (readonly [body: string, code: string | undefined])[] = [
   ['{"code":"own","message":"m"}', 'own'],
 ];
 
+/** Records each failed attempt and the end, and leaves after so many attempts. */
+const targetOf = (states: string[], abort: AbortController, attempts: number) => ({
+  wanted: 0,
+  connected: () => undefined,
+  take: () => undefined,
+  flush: () => undefined,
+  lost: (error: RunchartError | undefined) => {
+    states.push(`lost ${error?.code}`);
+    if (states.length === attempts) abort.abort();
+  },
+  failed: (error: RunchartError) => void states.push(`failed ${error.code}`),
+});
+
 describe('a refusal', () => {
   it.each(STATUSES)(
     'with status %i has the code of its body or else %s, and is repeated: %s',
@@ -101,17 +114,7 @@ describe('a refusal', () => {
     const states: string[] = [];
     const abort = new AbortController();
     const { calls, sent, setTimer } = callsOf(() => refusal(status, ''));
-    const target = {
-      wanted: 0,
-      connected: () => void states.push('connected'),
-      take: () => undefined,
-      flush: () => undefined,
-      lost: (error: RunchartError | undefined) => {
-        states.push(`lost ${error?.code}`);
-        if (states.length === 4) abort.abort();
-      },
-      failed: (error: RunchartError) => void states.push(`failed ${error.code}`),
-    };
+    const target = targetOf(states, abort, 4);
     await new EventReader(target, { calls, path: '/e', signal: abort.signal, silenceMs: 1, setTimer }).read();
     const mayRepair = code === 'bad_answer' || code === 'unauthorized';
     const expected = isPassing
@@ -136,17 +139,7 @@ describe('a refusal', () => {
         const headers = { 'content-type': 'text/event-stream' };
         return new Response(`${usable}event: entry\ndata: no JSON\n\n`, { headers });
       });
-      const target = {
-        wanted: 0,
-        connected: () => undefined,
-        take: () => undefined,
-        flush: () => undefined,
-        lost: (error: RunchartError | undefined) => {
-          states.push(`lost ${error?.code}`);
-          if (states.length === 9) abort.abort();
-        },
-        failed: (error: RunchartError) => void states.push(`failed ${error.code}`),
-      };
+      const target = targetOf(states, abort, 9);
       await new EventReader(target, { calls, path: '/e', signal: abort.signal, silenceMs: 60_000, setTimer }).read();
       const expected = Array(count).fill('lost bad_answer');
       if (count === 3) expected[2] = 'failed bad_answer';
