@@ -2,6 +2,7 @@
  * The text of a file with its line ends and byte order mark, and the diff between two texts. Rule: a file that is not
  * UTF-8 is refused, because it could not be written back. The model's text uses LF, and a file keeps its own line ends.
  */
+import { beginning } from '../../printable.ts';
 import { shownName } from './search/listing.ts';
 import type { TextPlace } from './search/textPlaces.ts';
 import { type Refusal, refused } from './workspace.ts';
@@ -92,7 +93,5 @@ export async function diffOf(name: string, before: string, after: string): Promi
   const body = await patchOf(name, before, after);
   if (body === undefined) return '[the change is too large to be shown]';
   if (body.length <= DIFF_CHARACTERS) return body;
-  // Never cuts a character in half.
-  const kept = body.slice(0, DIFF_CHARACTERS).replace(/[\uD800-\uDBFF]$/, '');
-  return `${kept}\n[the rest of the change is not shown]`;
+  return `${beginning(body, DIFF_CHARACTERS)}\n[the rest of the change is not shown]`;
 }

@@ -4,6 +4,7 @@
  * UTF-8 become U+FFFD.
  */
 import type { FileHandle } from 'node:fs/promises';
+import { beginning } from '../../printable.ts';
 import { shownName } from './search/listing.ts';
 import { openFile, type Place, type Refusal, refused } from './workspace.ts';
 
@@ -59,12 +60,5 @@ export async function* linesOf(file: FileHandle, charactersMax: number, signal: 
 
 function lineOf(number: number, raw: string, charactersMax: number): Line {
   const text = raw.endsWith('\r') ? raw.slice(0, -1) : raw;
-  return { number, text: cutText(text, charactersMax), cut: text.length > charactersMax };
-}
-
-/** At most `charactersMax` UTF-16 units, never half of a character. */
-function cutText(text: string, charactersMax: number): string {
-  if (text.length <= charactersMax) return text;
-  const cut = text.slice(0, charactersMax);
-  return /[\uD800-\uDBFF]$/.test(cut) ? cut.slice(0, -1) : cut;
+  return { number, text: beginning(text, charactersMax), cut: text.length > charactersMax };
 }

@@ -2,6 +2,7 @@
  * A Jupyter notebook as text: its cells in their order, with what they printed. Rule: the file is untrusted, so what is
  * no notebook is undefined and is shown as the text that it is. The result is bounded.
  */
+import { beginning } from '../../../printable.ts';
 import { isObject } from '../../../validation.ts';
 import { plainText } from '../shell.ts';
 
@@ -81,9 +82,8 @@ const textOf = (value: unknown): string => (typeof value === 'string' ? value : 
 
 const printed = (text: string): string => plainText(Buffer.from(text, 'utf8')).trimEnd();
 
-/** Never cuts a character in half. */
 function cut(text: string): string {
   if (text.length <= OUTPUT_CHARACTERS_MAX) return text;
-  const kept = text.slice(0, OUTPUT_CHARACTERS_MAX).replace(/[\uD800-\uDBFF]$/, '');
+  const kept = beginning(text, OUTPUT_CHARACTERS_MAX);
   return `${kept}\n[${text.length - kept.length} characters left out]`;
 }
