@@ -74,8 +74,10 @@ const defects = ['test/defects/runDefects.mjs', '--every', exhausts ? '1' : '4',
 
 /** The longest first, so that nothing is left alone at the end. */
 const JOBS = [
-  tests('at length 1', '--shard=1/2', ...atLength),
-  tests('at length 2', '--shard=2/2', ...atLength),
+  tests('at length 1', '--shard=1/3', ...atLength),
+  tests('e2e', 'test/e2e'),
+  tests('at length 2', '--shard=2/3', ...atLength),
+  tests('at length 3', '--shard=3/3', ...atLength),
   script('defects 1', [...defects, '1/2'], counts(/^(\d+) of (\d+) found.*$/m, ofAll)),
   script('defects 2', [...defects, '2/2'], counts(/^(\d+) of (\d+) found.*$/m, ofAll)),
   script(
@@ -83,9 +85,6 @@ const JOBS = [
     ['test/mutate/runMutants.mjs', '--threads', '1', '--in', 'charts', '--every', exhausts ? '1' : '8'],
     counts(/^(\d+) of (\d+) mistakes noticed.*$/m, ofAll),
   ),
-  tests('shadow', 'test/interpreter'),
-  tests('e2e', 'test/e2e'),
-  tests('crash', 'test/crash'),
   tests('explore', 'test/simulation/explore'),
   tests('paths', 'test/paths'),
   tests('lives', 'test/simulation/lives', 'test/simulation/tape', 'test/simulation/regressions'),
@@ -99,6 +98,8 @@ const JOBS = [
     ['test/walk/runWalks.mjs', '--runs', '500', '--seed', '1'],
     counts(/^(\d+) runs from seed .*, (\d+) runs with faults$/m, (runs, failed) => ({ passed: runs - failed, failed })),
   ),
+  tests('shadow', 'test/interpreter'),
+  tests('crash', 'test/crash'),
 ];
 
 const { values } = parseArgs({ options: { only: { type: 'string' } } });
