@@ -85,6 +85,8 @@ export class DrawnTerminal implements ConversationTerminal {
   }
 
   fill(text: string): void {
+    // A question before the line must be visible, and a search would replace the text with the next key.
+    this.#search = undefined;
     this.#line = lineWith(text);
     this.changed();
   }
@@ -202,6 +204,7 @@ export class DrawnTerminal implements ConversationTerminal {
   }
 
   #paste(): void {
+    this.#search = undefined;
     this.#line = inserted(this.#line, this.#pasted ?? '');
     this.#pasted = undefined;
   }

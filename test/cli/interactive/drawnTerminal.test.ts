@@ -19,17 +19,26 @@ const source: TerminalSource = {
   moveInMenu: () => false,
 };
 
-test('keys are drawn at once, those that arrive together once, and other changes wait for the next turn of the screen', async () => {
+function drawn(own: Partial<TerminalSource> = {}) {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] });
-  const input = Object.assign(new PassThrough(), { setRawMode: () => undefined, isTTY: true });
+  const modes: boolean[] = [];
+  const input = Object.assign(new PassThrough(), {
+    setRawMode: (isRaw: boolean) => void modes.push(isRaw),
+    isTTY: true,
+  });
   const written: string[] = [];
   const output = { columns: 80, rows: 24, on: () => undefined, off: () => undefined };
   const stream = { ...output, write: (text: string) => void written.push(text) };
-  const terminal = new DrawnTerminal(input as never, stream as never, false, source);
+  const terminal = new DrawnTerminal(input as never, stream as never, false, { ...source, ...own });
   onTestFinished(() => terminal.close());
   const turns = async (): Promise<void> => {
     for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));
   };
+  return { terminal, input, modes, written, turns };
+}
+
+test('keys are drawn at once, those that arrive together once, and other changes wait for the next turn of the screen', async () => {
+  const { terminal, input, written, turns } = drawn();
   vi.advanceTimersByTime(20);
   written.length = 0;
   input.write('abc');
@@ -47,4 +56,28 @@ test('keys are drawn at once, those that arrive together once, and other changes
   await turns();
   vi.advanceTimersByTime(100);
   expect(written.slice(2)).toEqual([expect.stringContaining('> abcd')]);
+});
+
+test('text that is put into the line ends a search, so the question before the line is visible', async () => {
+  const { terminal, input, written, turns } = drawn({ history: () => ['npm test'] });
+  input.write('\x12npm');
+  await turns();
+  expect(written.at(-1)).toContain('search "npm": npm test');
+  terminal.fill('');
+  vi.advanceTimersByTime(20);
+  expect(written.at(-1)).not.toContain('search');
+  input.write('y');
+  await turns();
+  expect(terminal.text).toBe('y');
+});
+
+test('pasted text ends a search, and the next key is added to it', async () => {
+  const { terminal, input, turns } = drawn({ history: () => ['npm test'] });
+  input.write('\x12npm');
+  await turns();
+  input.write('\x1b[200~ --run\x1b[201~');
+  await turns();
+  input.write('!');
+  await turns();
+  expect(terminal.text).toBe('npm test --run!');
 });
