@@ -39,6 +39,7 @@ export class DrawnTerminal implements ConversationTerminal {
   #drawing: NodeJS.Timeout | undefined;
   #drawingKeys: NodeJS.Immediate | undefined;
   isHandedOver = false;
+  #isClosed = false;
   readonly #startedAt = Date.now();
   readonly #turning: NodeJS.Timeout;
   readonly #onKey = (_: string | undefined, key: Key): void => this.#handleKey(key);
@@ -92,7 +93,7 @@ export class DrawnTerminal implements ConversationTerminal {
   }
 
   changed(): void {
-    if (this.isHandedOver) return;
+    if (this.isHandedOver || this.#isClosed) return;
     this.#drawing ??= setTimeout(() => this.#draw(), DRAW_MS);
   }
 
@@ -109,15 +110,20 @@ export class DrawnTerminal implements ConversationTerminal {
       return await work();
     } finally {
       this.isHandedOver = false;
-      this.#input.on('keypress', this.#onKey);
-      this.#input.setRawMode(true);
-      this.#input.resume();
-      this.#output.write(PASTES[0]);
-      this.changed();
+      if (!this.#isClosed) this.#takeBack();
     }
   }
 
+  #takeBack(): void {
+    this.#input.on('keypress', this.#onKey);
+    this.#input.setRawMode(true);
+    this.#input.resume();
+    this.#output.write(PASTES[0]);
+    this.changed();
+  }
+
   close(): void {
+    this.#isClosed = true;
     clearInterval(this.#turning);
     this.#output.off('resize', this.#onResize);
     process.off('exit', this.#onExit);

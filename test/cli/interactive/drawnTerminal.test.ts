@@ -1,4 +1,5 @@
 /** When the drawn terminal draws: keys at once, other changes at most 60 times a second. */
+import { EventEmitter, once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import type { TerminalSource } from '../../../src/cli/interactive/conversationTerminal.ts';
@@ -80,4 +81,14 @@ test('pasted text ends a search, and the next key is added to it', async () => {
   input.write('!');
   await turns();
   expect(terminal.text).toBe('npm test --run!');
+});
+
+test('a terminal that is closed while an editor has it stays restored after the editor', async () => {
+  const { terminal, input, modes } = drawn();
+  const quit = new EventEmitter();
+  const handedOver = terminal.handOver(() => once(quit, 'quit'));
+  terminal.close();
+  quit.emit('quit');
+  await handedOver;
+  expect([modes.at(-1), input.isPaused(), input.listenerCount('keypress')]).toEqual([false, true, 0]);
 });
