@@ -17,6 +17,8 @@ interface ChangedLine {
   readonly kind: Kind;
   readonly number: number;
   readonly text: string;
+  /** A remark about this line: it has no line end. */
+  readonly remark?: string;
 }
 
 /** A part of a diff: the lines of one hunk, or a remark about the rest. */
@@ -47,13 +49,18 @@ function sectionsOf(diff: string): Section[] {
       if (kind !== 'removed') after = { next: after.next + 1, left: after.left - 1 };
       continue;
     }
+    const last = hunk.at(-1);
+    if (last && line.startsWith('\\ ')) {
+      hunk[hunk.length - 1] = { ...last, remark: line.slice(2) };
+      continue;
+    }
     const [found, oldStart, oldCount = '1', newStart, newCount = '1'] = HUNK.exec(line) ?? [];
     if (found !== undefined) {
       hunk = [];
       sections.push(hunk);
       before = { next: Number(oldStart), left: Number(oldCount) };
       after = { next: Number(newStart), left: Number(newCount) };
-    } else if (sections.length > 0 && line !== '') sections.push(line.replace(/^\\ /, ''));
+    } else if (sections.length > 0 && line !== '') sections.push(line);
   }
   return sections;
 }
@@ -75,10 +82,17 @@ export function changeLines(diff: string, mark: Mark): TextLine[] {
   );
   const digits = String(Math.max(0, ...numbers)).length;
   return sections.flatMap((section, index) => {
-    if (typeof section === 'string') return [lineOf(mark, digits, ['dim', printableLine(section)])];
+    const remarkLine = (text: string): TextLine => lineOf(mark, digits, ['dim', printableLine(text)]);
+    if (typeof section === 'string') return [remarkLine(section)];
     const gap = index > 0 ? [lineOf(mark, digits, ['dim', '⋯'])] : [];
     const words = markedWords(section);
-    return [...gap, ...section.map((line) => numberedLine(mark, digits, line, words.get(line)))];
+    return [
+      ...gap,
+      ...section.flatMap((line) => [
+        numberedLine(mark, digits, line, words.get(line)),
+        ...(line.remark === undefined ? [] : [remarkLine(line.remark)]),
+      ]),
+    ];
   });
 }
 

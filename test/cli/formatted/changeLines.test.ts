@@ -33,6 +33,14 @@ async function asked(name: string, args: object, cwd: string, linesMax = 20): Pr
 }
 
 describe('a diff', () => {
+  test('the remark about a missing line end comes after the line that has none', async () => {
+    const added = changeLines((await patchOf('a', 'one\ntwo', 'one\n2\n')) ?? '', MARK);
+    expect(textsOf(added)).toEqual(['  1   one', '  2 - two', '  No newline at end of file', '  2 + 2']);
+    const both = changeLines((await patchOf('a', 'one', 'two')) ?? '', MARK);
+    const remark = '  No newline at end of file';
+    expect(textsOf(both)).toEqual(['  1 - one', remark, '  1 + two', remark]);
+  });
+
   const before = 'one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\n';
 
   test('it has the numbers of the lines, and the changed words are marked', async () => {
