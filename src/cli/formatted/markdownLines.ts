@@ -132,7 +132,9 @@ function linkSpans({ href, title, text }: Tokens.Link | Tokens.Image): Span[] {
 function listLines({ items, ordered, start }: Tokens.List, width: number, prefix: Prefix): TextLine[] {
   return items.flatMap((item, index) => {
     const task = item.task ? (item.checked ? '[x] ' : '[ ] ') : '';
-    const mark = `${ordered ? `${Number(start || 1) + index}.` : '•'} ${task}`;
+    // The number of the source, because items that are shown before later ones cannot be counted together.
+    const number = /^\s*(\d+)/.exec(item.raw)?.[1] ?? Number(start) + index;
+    const mark = `${ordered ? `${number}.` : '•'} ${task}`;
     const inner = indentedBy(prefix, ['plain', ' '.repeat(mark.length)]);
     const tokens = item.tokens.filter(({ type }) => type !== 'checkbox');
     const [first, ...others] = markdownLines(tokens, width, inner);

@@ -26,6 +26,8 @@ describe('blocks', () => {
       '- a\n- b\n  1. c\n  2. d\n\n3) e\n- [x] f',
       ['  • a', '  • b', '    1. c', '    2. d', '', '  3. e', '  • [x] f'],
     ],
+    ['a list that counts from zero', '0. a\n1. b\n2. c', ['  0. a', '  1. b', '  2. c']],
+    ['the numbers of a list are those of the source', '1. a\n1. b\n1. c', ['  1. a', '  1. b', '  1. c']],
     ['a quote', '> a\n> > b', ['  │ a', '  │ │ b']],
     [
       'code keeps its lines and its indentation',
