@@ -77,7 +77,9 @@ export class StreamedText {
   settle(width: number, keep = 0): TextLine[] {
     if (!this.#open || this.#open.blocks || !Number.isFinite(width)) return [];
     const { kind, text } = this.#open;
-    const safe = safeText(text);
+    // Half of a character or of a line end waits for the rest.
+    const half = /[\r\ud800-\udbff]$/.exec(text)?.[0] ?? '';
+    const safe = safeText(text.slice(0, text.length - half.length));
     const rows = rowsOf(textLine(kind, safe), width);
     rows.splice(-1 - keep);
     if (rows.length === 0) return [];
@@ -86,7 +88,7 @@ export class StreamedText {
       const shown = rowText(row).slice(FOREIGN.length);
       end = safe.indexOf(shown, end) + shown.length;
     }
-    this.#open = { kind, text: safe.slice(end).trimStart() };
+    this.#open = { kind, text: safe.slice(end).trimStart() + half };
     this.hasSettled = true;
     return rows.map((row) => textLine(kind, rowText(row).slice(FOREIGN.length)));
   }

@@ -94,6 +94,17 @@ describe('streamed text', () => {
     );
   });
 
+  test('a character and a line end that arrive in two pieces are whole, also in a line that is settled meanwhile', () => {
+    const { shown, entry, text, settle } = transcript();
+    const words = 'word '.repeat(10);
+    for (const piece of [`${words}\ud83d`, `\ude00 ${words}\r`, '\nnext']) {
+      text(piece);
+      settle(24);
+    }
+    entry(says(''));
+    expect(shown.join('\n').replace(/\s+/g, ' ').trim()).toBe(`${words}😀 ${words}next`);
+  });
+
   test('reasoning and text are distinguished, and one ends the other', () => {
     const { renderer, shown, text } = transcript();
     text('hm', 'reasoning-delta');
