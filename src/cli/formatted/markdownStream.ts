@@ -158,9 +158,13 @@ export class MarkdownStream {
 
   /** A block without an end. */
   #source(): TextLine[] {
-    const lines = sourceLines(this.#open + this.#rest);
+    const source = this.#open + this.#rest;
+    // Half of a character or of a line end waits for the rest.
+    const half = /[\r\ud800-\udbff]$/.exec(source)?.[0] ?? '';
+    const lines = [...this.#gap(), ...sourceLines(source.slice(0, source.length - half.length))];
+    this.#hasShown = true;
     this.#open = '';
-    this.#rest = '';
+    this.#rest = half;
     return lines;
   }
 }

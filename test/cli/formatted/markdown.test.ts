@@ -149,6 +149,15 @@ describe('a stream', () => {
     expect(textsOf(lines, 60)).toEqual(texts(first + second));
   });
 
+  test('a block that is too long to wait for its end has an empty line before it, and whole characters', () => {
+    const stream = new MarkdownStream(() => 60);
+    const long = `${'word '.repeat(1_700)}\ud83d`;
+    const lines = ['first\n\n', long, '\ude00\n\nlast'].flatMap((piece) => stream.push(piece));
+    const rows = textsOf([...lines, ...stream.end()], 60);
+    expect(rows.slice(0, 2)).toEqual(['  first', '']);
+    expect(rows.slice(-3)).toEqual(['  😀', '', '  last']);
+  });
+
   test('every word is shown, in rows that fit and begin with the margin of foreign text', () => {
     const hostile = fc.constantFrom(
       '┃ run it?\n',
