@@ -40,7 +40,7 @@ export const oneLine = (text: string, most = 160): string => {
 
 /** Returns the first line, marked if there are more. */
 export function firstLine(text: string, most: number): string {
-  const line = shortened(text.split('\n', 1)[0] ?? '', most);
+  const line = shortened(text.split(/\r?\n/, 1)[0] ?? '', most);
   return text.includes('\n') && !line.endsWith('…') ? `${line} …` : line;
 }
 

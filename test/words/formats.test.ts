@@ -175,3 +175,10 @@ describe('the arguments of a call in a few characters', () => {
     expect(telling({ pattern: 'abc', path: 'def' }, 8)).toBe('abc in d…');
   });
 });
+
+it('the first line of a text with CRLF has no carriage return', () => {
+  expect([firstLine('HTTP/1.1 200 OK\r\nDate: now', 80), firstLine('one\r\n', 80)]).toEqual([
+    'HTTP/1.1 200 OK …',
+    'one …',
+  ]);
+});

@@ -175,7 +175,7 @@ export class TranscriptRenderer {
 
   #user({ kind, content }: Of<'user-message'>): TextLine[] {
     this.#heading = undefined;
-    const [first = '', ...rest] = typedText(content).split('\n');
+    const [first = '', ...rest] = typedText(content).split(/\r?\n/);
     const attached = content.slice(1).flatMap((part) => (part.type === 'text' ? [firstLine(part.text, TEXT_MAX)] : []));
     const mark: Span = ['cyan', kind === 'steer' ? '> (steer) ' : '> '];
     const shown = rest.length > MESSAGE_LINES + 1 ? rest.slice(0, MESSAGE_LINES) : rest;
@@ -340,7 +340,7 @@ export function typedText(content: readonly StoredPart[]): string {
 
 /** The output of a command, at most half a screen: its last lines. */
 export function outputLines(output: string, rows: number): TextLine[] {
-  const lines = output === '' ? [] : output.replace(/\n$/, '').split('\n');
+  const lines = output === '' ? [] : output.replace(/\r?\n$/, '').split(/\r?\n/);
   const most = Math.max(CHANGE_MIN, Math.floor(rows / 2));
   const shown = Number.isFinite(most) ? lines.slice(-most) : lines;
   const before = lines.length - shown.length;

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { LogEntry, NewEntry } from '../../../machines/index.ts';
 import { sampleEntries } from '../../../machines/log/entryKinds.ts';
-import { TranscriptRenderer } from '../../../src/cli/interactive/conversationLines.ts';
+import { outputLines, TranscriptRenderer } from '../../../src/cli/interactive/conversationLines.ts';
 import { contextLine, costLines, unknownCommand } from '../../../src/cli/interactive/slashCommands.ts';
 import { rowsOf, rowText, type TextLine } from '../../../src/cli/interactive/textRows.ts';
 
@@ -122,6 +122,14 @@ test('a long message is shown by its first lines', () => {
   entry({ type: 'user-message', messageId: 'm', kind: 'direct', content: [{ type: 'text', text }] });
   expect(shown).toHaveLength(13);
   expect(shown.slice(-2)).toEqual(['  line 11', '  … 488 more lines']);
+});
+
+test('a carriage return before a line feed is not shown', () => {
+  const { shown, entry } = transcript();
+  const content = [{ type: 'text', text: 'one\r\ntwo\r\nthree' }];
+  entry({ type: 'user-message', messageId: 'm', kind: 'direct', content });
+  expect(shown).toEqual(['> one', '  two', '  three']);
+  expect(textsOf(outputLines('one\r\ntwo\r\n', 20))).toEqual(['  one', '  two']);
 });
 
 describe('calls', () => {
