@@ -11,8 +11,8 @@ interface Workplace {
   letters?: string;
   /** Long options that take such a value, without their dashes. */
   long?: readonly string[];
-  /** The program runs its first argument that is no option. */
-  runsFirst?: true;
+  /** The program runs a file: its first argument that is no option, no value of one and no subcommand. */
+  runsFile?: true;
 }
 
 const CONFIGURED: Workplace = { letters: 'c', long: ['config', 'root', 'dir', 'rootdir'] };
@@ -26,7 +26,7 @@ const PROGRAMS: readonly (readonly [names: string, Workplace])[] = [
   ['rake', { letters: 'fRrICg', long: ['rakefile', 'rakelibdir', 'require', 'libdir', 'directory'] }],
   ['git hg', { letters: 'CR', long: ['git-dir', 'work-tree', 'repository', 'cwd', 'exec-path'] }],
   ['npm pnpm yarn', { letters: 'C', long: ['prefix', 'dir', 'cwd', 'userconfig', 'globalconfig', 'script-shell'] }],
-  ['bun deno', { letters: 'cr', long: ['cwd', 'config', 'preload', 'import-map', 'require'], runsFirst: true }],
+  ['bun deno', { letters: 'cr', long: ['cwd', 'config', 'preload', 'import-map', 'require'], runsFile: true }],
   ['tar bsdtar gtar', { letters: 'C', long: ['directory', 'cd'] }],
   ['unzip', { letters: 'd' }],
   ['cargo', { letters: 'C', long: ['manifest-path', 'config', 'path', 'lockfile-path'] }],
@@ -48,15 +48,15 @@ const PROGRAMS: readonly (readonly [names: string, Workplace])[] = [
   ['dotnet', { long: ['project', 'configfile'] }],
   ['swift', { letters: 'C', long: ['package-path', 'chdir'] }],
   ['terraform tofu', { long: ['chdir', 'var-file'] }],
-  ['ruby', { letters: 'CIrX', runsFirst: true }],
-  ['perl', { letters: 'IMm', runsFirst: true }],
+  ['ruby', { letters: 'CIrX', runsFile: true }],
+  ['perl', { letters: 'IMm', runsFile: true }],
   ['awk gawk mawk nawk', { letters: 'filE', long: ['file', 'include', 'load', 'exec'] }],
   ['sed gsed', { letters: 'f', long: ['file'] }],
   ['jq', { letters: 'fL', long: ['from-file', 'library-path'] }],
-  ['sh bash dash ksh mksh zsh fish ash', { long: ['rcfile', 'init-file'], runsFirst: true }],
-  ['node nodejs', { letters: 'r', long: ['require', 'import', 'loader', 'env-file'], runsFirst: true }],
-  ['tsx ts-node', { letters: 'rP', long: ['require', 'tsconfig', 'project', 'import'], runsFirst: true }],
-  ['python php lua Rscript tclsh osascript', { letters: 'fc', runsFirst: true }],
+  ['sh bash dash ksh mksh zsh fish ash', { long: ['rcfile', 'init-file'], runsFile: true }],
+  ['node nodejs', { letters: 'r', long: ['require', 'import', 'loader', 'env-file'], runsFile: true }],
+  ['tsx ts-node', { letters: 'rP', long: ['require', 'tsconfig', 'project', 'import'], runsFile: true }],
+  ['python php lua Rscript tclsh osascript', { letters: 'fc', runsFile: true }],
   ['env', { letters: 'C', long: ['chdir'] }],
 ];
 const BY_NAME = new Map(PROGRAMS.flatMap(([names, place]) => names.split(' ').map((name) => [name, place] as const)));
@@ -67,7 +67,7 @@ export function workPlacesOf(words: readonly ShellWord[]): readonly ShellWord[] 
   const program = baseName(name?.value ?? '');
   const workplace = BY_NAME.get(program) ?? BY_NAME.get(program.replace(/[\d.]+$/, ''));
   if (!workplace) return [];
-  const { letters = '', long = [], runsFirst } = workplace;
+  const { letters = '', long = [], runsFile } = workplace;
   const places: ShellWord[] = [];
   for (const [at, word] of args.entries()) {
     const takes = takesPlace(word.value, letters, long);
@@ -77,8 +77,16 @@ export function workPlacesOf(words: readonly ShellWord[]): readonly ShellWord[] 
   }
   // Option letters without a dash: the values of all of them follow.
   if (/^(bsd|g)?tar$/.test(program) && /^[a-zA-Z]*C/.test(args[0]?.value ?? '')) places.push(...args.slice(1));
-  const script = runsFirst && args.find(({ value }) => !value.startsWith('-'));
-  return script ? [...places, script] : places;
+  return runsFile ? [...places, ...possibleScripts(args)] : places;
+}
+
+/** The words up to the file that the program runs. A word after an option may be its value, and one without a dot or slash a subcommand. */
+function possibleScripts(args: readonly ShellWord[]): ShellWord[] {
+  const isPlain = (word: ShellWord | undefined): boolean => word !== undefined && !word.value.startsWith('-');
+  const script = args.findIndex(
+    (word, at) => isPlain(word) && /[./]/.test(word.value) && (at === 0 || isPlain(args[at - 1])),
+  );
+  return (script === -1 ? args : args.slice(0, script + 1)).filter(isPlain);
 }
 
 type Takes = 'no' | 'here' | 'next' | 'here or next';

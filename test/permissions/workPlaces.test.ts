@@ -17,7 +17,7 @@ const outcomes = (lines: readonly string[], options: PermissionOptions): Promise
 const each = (lines: readonly string[], outcome: string): string[][] => lines.map((line) => [line, outcome]);
 const PROGRAMS =
   `make git npm pnpm yarn tar cargo go node python3 bash sh just gradle docker uv awk ruby mvn ninja cmake pytest
-  vitest terraform env`.split(/\s+/);
+  vitest terraform env bun deno tsx`.split(/\s+/);
 const allow = PROGRAMS.map((name) => `bash(${name} *)`);
 
 it('it asks if a program would work outside, or run a file from there', async () => {
@@ -70,6 +70,16 @@ it('it asks if a program would work outside, or run a file from there', async ()
     ...['mvn -f ../pom.xml test', 'ninja -C ..', 'cmake -S .. -B inner', 'pytest -c ../p.ini', 'vitest --root=..'],
     ...['terraform -chdir=.. plan', 'timeout 5 make -C ..', 'env -C .. make', "sh -c 'make -C ..'"],
     ...['cd inner && make -C ../..', 'make -C "$X"'],
+    ...[
+      'python3 -W ignore ../x.py',
+      'ruby -r json ../x.rb',
+      'bash -o posix ../ws-evil/x.sh',
+      'node -r ./ok.js ../ws-evil/x.js',
+      'node --conditions dev ../ws-evil/x.js',
+      'bun run ../ws-evil/x.ts',
+      'deno run -A ../ws-evil/x.ts',
+      'tsx watch ../ws-evil/x.ts',
+    ],
   ];
   expect(await outcomes(lines, { allow })).toEqual(each(lines, 'ask'));
 });
@@ -88,6 +98,11 @@ it('it does not ask inside, nor if the whole tool, exactly this command, or a mo
       'tar xf a.tar',
       'node src/a.ts',
       'python3 inner/x.py --out /tmp/x',
+      'python3 -W ignore inner/x.py /tmp/x',
+      'node build.js ../out',
+      'bun run build',
+      'deno run src/a.ts ../out',
+      'tsx watch src/a.ts',
       'cargo build --manifest-path inner/Cargo.toml',
       'go -C inner build',
     ],
