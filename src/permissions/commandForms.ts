@@ -355,24 +355,21 @@ export function innerScripts({ words, input }: SimpleCommand): string[] {
   const scripts: string[] = [];
   for (const [at, { value }] of words.entries()) {
     const name = baseName(value);
+    const rest = words.slice(at + 1);
+    const values = rest.map((word) => word.value);
     if (SHELLS.test(name)) {
-      texts.push(...words.slice(at + 1).map((word) => word.value));
-      scripts.push(...input, ...valuesAfter(words.slice(at + 1), /^[-+][a-zA-Z]*c[a-zA-Z]*$/));
+      texts.push(...values);
+      scripts.push(...input, ...valuesAfter(rest, /^[-+][a-zA-Z]*c[a-zA-Z]*$/));
     }
-    if (name === 'trap') scripts.push(...words.slice(at + 1, at + 2).map((word) => word.value));
-    if (name === 'git') scripts.push(...valuesAfter(words.slice(at + 1), /^(-x|--exec)$/));
-    if (name === 'eval')
-      texts.push(
-        words
-          .slice(at + 1)
-          .map((word) => word.value)
-          .join(' '),
-      );
-    if (name === 'git' && gitRunsMore(words.slice(at + 1))) {
-      texts.push(...words.slice(at + 1).map((word) => word.value.replace(/^(--?[\w-]+=|[\w.]+=)?!?/, '')));
+    if (name === 'trap') scripts.push(...values.slice(0, 1));
+    if (name === 'git') scripts.push(...valuesAfter(rest, /^(-x|--exec)$/), ...parts(rest, GIT_ALIAS));
+    if (name === 'env') scripts.push(...valuesAfter(rest, /^(-\w*S|--split-string)$/), ...parts(rest, SPLIT));
+    if (name === 'eval') texts.push(values.join(' '));
+    if (name === 'git' && gitRunsMore(rest)) {
+      texts.push(...values.map((each) => each.replace(/^(--?[\w-]+=|[\w.]+=)?!?/, '')));
     }
     if (['trap', 'ssh', 'su', 'watch', 'env', 'parallel', 'alias'].includes(name)) {
-      texts.push(...words.slice(at + 1).map(({ value }) => (name === 'alias' ? value.replace(/^[^=]*=/, '') : value)));
+      texts.push(...values.map((each) => (name === 'alias' ? each.replace(/^[^=]*=/, '') : each)));
     }
     if (at > 8) break;
   }
@@ -380,6 +377,13 @@ export function innerScripts({ words, input }: SimpleCommand): string[] {
   const stripped = lines.flatMap((text) => [text, text.replace(/^-(S|-[\w-]+=)/, '')]);
   return [...new Set([...stripped, ...scripts, ...programsOf(words)])];
 }
+
+const GIT_ALIAS = /^alias\.[^=]*=!(.+)$/s;
+const SPLIT = /^(?:-\w*?S|--split-string=)(.+)$/s;
+
+/** The first group of each word that matches. */
+const parts = (words: readonly ShellWord[], pattern: RegExp): string[] =>
+  words.flatMap(({ value }) => pattern.exec(value)?.[1] ?? []);
 
 /** The words after the options that match. */
 const valuesAfter = (words: readonly ShellWord[], option: RegExp): string[] =>

@@ -358,6 +358,12 @@ describe('a text of one word that a shell runs', () => {
     'bash <<< reboot',
     'trap reboot EXIT',
     'git rebase -x reboot main',
+    "git -c alias.x='!reboot' x",
+    "git -c alias.x='!reboot now' x",
+    'env -Sreboot',
+    'env -iS reboot',
+    'env --split-string=reboot',
+    'env -S "reboot now"',
   ])('a deny rule for its command applies: %s', async (command) => {
     expect(await outcome(command, { mode: 'bypass', deny: ['bash(reboot *)'] })).toBe('deny');
   });
