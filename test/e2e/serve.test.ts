@@ -97,6 +97,27 @@ test('a session of another directory is neither listed nor opened', async () => 
   expect(program.stderr).toBe('');
 });
 
+test('its sessions are listed in pages, by their status', async () => {
+  const { url, token } = await serving();
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const post = (path: string, body: object) =>
+    fetch(`${url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+  for (const id of ['a', 'b', 'c']) expect((await post('/conversations', { id })).status).toBe(201);
+  const listed = async (query: string) =>
+    (await (await fetch(`${url}/conversations${query}`, { headers })).json()) as { id: string; cursor: string }[];
+  const pages: string[][] = [];
+  for (let cursor = ''; pages.length < 4; ) {
+    const rows = await listed(`?limit=2${cursor}`);
+    pages.push(rows.map(({ id }) => id));
+    const last = rows.at(-1)?.cursor;
+    if (last === undefined || rows.length < 2) break;
+    cursor = `&cursor=${encodeURIComponent(last)}`;
+  }
+  expect(pages.map(({ length }) => length)).toEqual([2, 1]);
+  expect(pages.flat().sort()).toEqual(['a', 'b', 'c']);
+  expect(await listed('?status=waiting')).toEqual([]);
+});
+
 test('a signal ends the run as interrupted, durably', async () => {
   const { program, url, token, sessions } = await serving(hangs);
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
