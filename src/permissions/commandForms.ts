@@ -103,7 +103,7 @@ const OPERANDS: { readonly [name: string]: number } = {
 const NESTED_MAX = 8;
 
 /** The readings of a command that runs its arguments: one for each word where the inner command may begin. */
-function readingsOf(words: readonly ShellWord[], depth = 0): (readonly ShellWord[])[] {
+export function readingsOf(words: readonly ShellWord[], depth = 0): (readonly ShellWord[])[] {
   const name = baseName(words[0]?.value ?? '');
   const runs = RUNS_ARGUMENTS.has(name) || Object.hasOwn(WRAPPERS, name);
   const pattern = Object.hasOwn(RUNS_BY_SUBCOMMAND, name) ? RUNS_BY_SUBCOMMAND[name] : undefined;

@@ -4,7 +4,7 @@
  */
 import { PROTECTED_NAMES, PROTECTED_PARTS } from '../tools/coding/sandbox/protectedNames.ts';
 import { isInside } from '../tools/coding/workspace.ts';
-import { baseName, settingsChangedBy, unwrapped } from './commandForms.ts';
+import { baseName, readingsOf, settingsChangedBy } from './commandForms.ts';
 import type { Places } from './linePlaces.ts';
 import { isInsideRoot, type PathPattern, type PathSubject, protectedPlace, type Surroundings } from './pathRules.ts';
 import { mayMeetGlob } from './patternReach.ts';
@@ -90,9 +90,12 @@ export class NamedFiles {
     const settings = settingsChangedBy(words);
     if (settings !== undefined) return settings;
     const { root } = this.#around;
-    const program = baseName(unwrapped(words)[0]?.value ?? '');
+    // Also where another program runs it, as in `env rm`.
+    const changed = readingsOf(words).flatMap(([program, ...args]) =>
+      CHANGES_BELOW.test(baseName(program?.value ?? '')) ? args : [],
+    );
     const isAbove = ({ real }: PathSubject): boolean => real !== undefined && isInside(real, root);
-    const above = CHANGES_BELOW.test(program) && words.slice(1).find((word) => this.subjects(word).some(isAbove));
+    const above = changed.find((word) => this.subjects(word).some(isAbove));
     if (above) return above.source;
     const matches = words.flatMap((word) => (word.isGlob ? (this.globOf(word)?.paths ?? []) : []));
     for (const path of [...words.flatMap(this.subjects), ...matches]) {
