@@ -95,6 +95,15 @@ describe('an entry', () => {
   });
 });
 
+it('the state of the conversation begins anew with another log', () => {
+  const { log } = logOf(entries.slice(0, 2));
+  const changed = { ...copyOf(entries[1]), type: 'state-changed', seq: 2, writes: { k: 7 } };
+  log.takeEntry(changed);
+  expect(log.state).toEqual({ k: 7 });
+  log.reset();
+  expect(log.state).toEqual({});
+});
+
 describe('the status', () => {
   it('of an answer counts unless a later signal or entry says more', () => {
     const { log } = logOf(entries);

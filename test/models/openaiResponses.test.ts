@@ -186,6 +186,8 @@ describe('a reply of the Responses API', () => {
     const { parts } = await playEvents(text(0, 'so fa'), { type: 'response.incomplete', response: end });
     expect(finishIn(parts)).toMatchObject({ reason: finish, usage: { outputTokens: 10 } });
     expect(codesIn(parts)).toEqual(codes);
+    const withCall = await playEvents(done(0, functionCall), { type: 'response.incomplete', response: end });
+    expect(finishIn(withCall.parts)).toMatchObject({ reason: finish });
   });
 
   it.each(['response.failed', 'response.cancelled', 'response.completed'])(

@@ -45,6 +45,11 @@ describe('blocks', () => {
       ['  good (https://evil) https://x.y https://a.b (i.png)'],
     ],
     [
+      'a link whose text is its address shows it once, and one whose text only begins its address shows both',
+      '[x.y](http://x.y) [a@x.y](mailto:a@x.y) [x.y](http://x.y.z) [http://x.y](http://x.y/z)',
+      ['  x.y a@x.y x.y (http://x.y.z) http://x.y (http://x.y/z)'],
+    ],
+    [
       'HTML and definitions are shown as their source',
       '<b>x</b>\n\n[a]: http://b\n',
       ['  <b>x</b>', '', '  [a]: http://b'],
