@@ -1,7 +1,8 @@
 /** Chats of the AI SDK that are reloaded, stopped, edited and asked again, with the SDK's own client. */
 import type { UIMessage } from 'ai';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { createAgent, memoryStore, type Plugin } from '../../src/index.ts';
+import { z } from 'zod';
+import { createAgent, defineTool, memoryStore, type Plugin, toolResult } from '../../src/index.ts';
 import { type ChatHandlerOptions, uiMessageHandler, uiMessagesOf } from '../../src/transports/index.ts';
 import { asks, boom, echoTool, gateTool } from '../support/scenarioTools.ts';
 import { call, lines, type Reply, scripted, t } from '../support/scriptedReplies.ts';
@@ -111,6 +112,25 @@ const history = () =>
         mediaType: 'image/png',
         url: expect.stringMatching(/^blob:/),
       });
+    });
+
+    it('says of a call that was approved and then failed that it was approved', async () => {
+      const risky = defineTool({
+        name: 'risky',
+        description: 'Fails.',
+        parameters: z.object({}),
+        needsApproval: true,
+        execute: () => toolResult.error('broken', 'it broke'),
+      });
+      const agent = createAgent({ model: scripted([[call('c1', 'risky')], 'done']), tools: [risky] });
+      const conversation = await agent.open('c');
+      await conversation.send('go').result;
+      await conversation.decide({ callId: 'c1', suspension: 1, action: 'approve' });
+      await conversation.resume().result;
+      const parts = uiMessagesOf(conversation.log()).flatMap((message) => message.parts);
+      const approval = expect.objectContaining({ approved: true });
+      expect(parts).toContainEqual(expect.objectContaining({ toolCallId: 'c1', state: 'output-error', approval }));
+      await agent.close();
     });
 
     it('begins with the messages that the conversation was opened with', async () => {
