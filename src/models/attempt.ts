@@ -14,8 +14,8 @@ import {
 import { toJson } from '../json.ts';
 import type { InFlight, Live } from '../live.ts';
 import { closedAtAbort, type EffectAbort, nextTurn } from '../timeLimit.ts';
-import { failureOf, isStream, noStream, type PartStream } from './attemptFailure.ts';
-import { BATCHES, type Model, ModelError, type ModelPart, type ModelRequest } from './model.ts';
+import { failureOf, noStream } from './attemptFailure.ts';
+import { BATCHES, type BatchedParts, type Model, ModelError, type ModelPart, type ModelRequest } from './model.ts';
 
 /** After this many parts, timers and other tasks get a turn. */
 const PARTS_A_TURN = 256;
@@ -90,6 +90,12 @@ class ReplyText {
     this.#text = '';
   }
 }
+
+type PartStream = AsyncIterable<ModelPart> & Partial<BatchedParts>;
+
+/** Accepts lists and generators, which `for await` reads too. */
+const isStream = (value: unknown): value is PartStream =>
+  typeof value === 'object' && value !== null && (Symbol.asyncIterator in value || Symbol.iterator in value);
 
 export class Attempt {
   readonly #options: AttemptOptions;
@@ -273,12 +279,13 @@ export class Attempt {
 
 /** See the policy `modelTimeout`. */
 type AttemptTimeouts = { firstPartMs: number; idleMs: number; totalMs: number | false };
+type ClockOptions = Pick<AttemptOptions, 'timeouts' | 'now' | 'setTimer'>;
 
 /** A part only stores its time. The silence timer restarts only when it fires and finds that a part has come. */
 class AttemptClock {
   readonly #timeouts: AttemptTimeouts;
-  readonly #now: () => number;
-  readonly #setTimer: (ms: number, fire: () => void) => () => void;
+  readonly #now: ClockOptions['now'];
+  readonly #setTimer: ClockOptions['setTimer'];
   readonly #expire: (error: ModelError) => void;
   readonly #stopTotal: (() => void) | undefined;
   #stopSilence: () => void;
@@ -288,12 +295,7 @@ class AttemptClock {
   #silent = true;
 
   /** Starts at once. `expire` is called at most once for each of the two timeouts. */
-  constructor(options: {
-    timeouts: AttemptTimeouts;
-    now(): number;
-    setTimer(ms: number, fire: () => void): () => void;
-    expire(error: ModelError): void;
-  }) {
+  constructor(options: ClockOptions & { expire(error: ModelError): void }) {
     const { timeouts, now, setTimer, expire } = options;
     this.#timeouts = timeouts;
     this.#now = now;
@@ -333,8 +335,7 @@ class AttemptClock {
         this.#expire(new ModelError({ code: 'timeout', message: `the model sent nothing for ${allowed} ms` }));
         return;
       }
-      // If the clock was set back or forward, the allowed silence is at least its normal length and at most twice
-      // that.
+      // If the clock was set back or forward, the allowed silence is between its normal length and twice that.
       const passed = this.#now() - (this.#lastPart ?? 0);
       this.#restartSilence(passed < 0 || passed > ms + 1_000 ? allowed : Math.max(1, allowed - passed));
     });

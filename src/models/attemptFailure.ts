@@ -5,15 +5,9 @@
 import { isCount, type ModelValue } from '../../machines/internal.ts';
 import { RunchartError, thrownMessage } from '../errors.ts';
 import { display } from '../validation.ts';
-import { type BatchedParts, type Model, ModelError, type ModelPart } from './model.ts';
+import { type Model, ModelError } from './model.ts';
 
 const CODE_LONGEST = 64;
-
-export type PartStream = AsyncIterable<ModelPart> & Partial<BatchedParts>;
-
-/** Accepts lists and generators, which `for await` reads too. */
-export const isStream = (value: unknown): value is PartStream =>
-  typeof value === 'object' && value !== null && (Symbol.asyncIterator in value || Symbol.iterator in value);
 
 /** The error for a model whose `stream()` did not return parts. */
 export function noStream(value: unknown, { id }: Model): ModelError {
