@@ -23,10 +23,11 @@ describe('a scenario has the same log embedded and on Restate', {
   });
   after(() => server?.remove());
 
-  /** No conversation has an invocation: what waits is state. */
+  /** No conversation is held, and what was sent to the logs of sub-agents is stored: what waits is state. */
   const atRest = (service: string): Promise<void> =>
     until('nothing is under way', async () => {
-      const query = `select id from sys_invocation where status <> 'completed' and target like '${service}%/hold'`;
+      const own = ['hold', 'append'].map((method) => `target like '${service}%/${method}'`).join(' or ');
+      const query = `select id from sys_invocation where status <> 'completed' and (${own})`;
       const response = await fetch(`${server.admin}/query`, {
         method: 'POST',
         headers: { 'content-type': 'application/json', accept: 'application/json' },
