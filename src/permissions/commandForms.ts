@@ -66,7 +66,7 @@ export function unwrapped(words: readonly ShellWord[]): readonly ShellWord[] {
 const RUNS_ARGUMENTS: ReadonlySet<string> = new Set(
   `env xargs sudo doas su exec eval setsid ionice chroot unshare nsenter watch strace ltrace parallel busybox entr ssh script
    flock systemd-run runuser chrt taskset npx bunx pnpx coproc toybox numactl firejail proxychains proxychains4 xvfb-run
-   dbus-run-session caffeinate`
+   dbus-run-session caffeinate unbuffer chronic fakeroot faketime setpriv prlimit cpulimit cross-env dotenv gosu su-exec tini`
     .trim()
     .split(/\s+/),
 );
@@ -144,13 +144,32 @@ export function withoutGlobalOptions(words: readonly ShellWord[]): readonly Shel
   return at === 1 ? undefined : [name, ...words.slice(at)];
 }
 
+/** Programs with options before their subcommand. */
+const HAS_SUBCOMMANDS: ReadonlySet<string> = new Set(
+  `git npm pnpm yarn docker podman nerdctl kubectl helm terraform tofu gh glab aws gcloud az cargo systemctl pip pip3 uv poetry
+   fly vercel netlify wrangler firebase brew apt apt-get`
+    .trim()
+    .split(/\s+/),
+);
+
+/** The command from each word that may be its subcommand. The word after an option may be the option's value. */
+function fromSubcommand(words: readonly ShellWord[]): (readonly ShellWord[])[] {
+  const [name, ...args] = words;
+  if (!name || !HAS_SUBCOMMANDS.has(baseName(name.value))) return [];
+  const isOption = (word: ShellWord | undefined): boolean => word?.value.startsWith('-') === true;
+  const isLast = (word: ShellWord, at: number): boolean => !isOption(word) && !isOption(args[at - 1]);
+  const last = args.findIndex(isLast);
+  const upTo = last === -1 ? args.length : last + 1;
+  return args.slice(0, upTo).flatMap((word, at) => (isOption(word) ? [] : [[name, ...args.slice(at)]]));
+}
+
 /** All texts of this command that deny and ask rules are compared with. */
 export function strictForms(command: SimpleCommand): string[] {
   const texts = new Set<string>([command.source]);
   const readings = readingsOf(command.words);
   for (const words of readings) {
-    for (const each of [words, withoutGlobalOptions(words)]) {
-      const [first, ...rest] = each ?? [];
+    for (const each of [words, ...fromSubcommand(words)]) {
+      const [first, ...rest] = each;
       if (!first) continue;
       const named = { ...first, value: baseName(first.value) };
       // On a case-insensitive file system, `RM` also runs `rm`.
@@ -174,7 +193,7 @@ export function exactForms({ assigned, words, source }: SimpleCommand): string[]
   return [whole, source];
 }
 
-const SHELLS = /^(r?ba|z|da|k|a|c|tc|fi)?sh$/;
+export const SHELLS = /^(r?ba|z|da|k|a|c|tc|fi)?sh$/;
 const INTERPRETERS = /^(python[\d.]*|node|nodejs|deno|bun|perl|ruby|php|lua|Rscript|osascript|tclsh)$/;
 const ALWAYS: ReadonlySet<string> = new Set(
   `eval source . exec trap sudo doas su ssh npx bunx pnpx env alias unalias enable hash bind complete shopt set setsid
@@ -303,7 +322,8 @@ function runsText(values: readonly string[], args: readonly ShellWord[]): boolea
   return false;
 }
 
-function gitRunsMore(args: readonly ShellWord[]): boolean {
+/** True if the arguments make git run another program, or may do so. */
+export function gitRunsMore(args: readonly ShellWord[]): boolean {
   const [subcommand] = args;
   if (!subcommand) return false;
   if (!subcommand.isLiteral || subcommand.value.startsWith('-')) return true;
@@ -337,54 +357,3 @@ export function settingsChangedBy(unstripped: readonly ShellWord[]): string | un
   if (!sets && !values.some((value) => CONFIG_WRITES.test(value))) return undefined;
   return values.includes('--global') ? '.gitconfig' : '.git/config';
 }
-
-/** Options of several programs whose value is a program or a shell command line. */
-const NAMES_PROGRAM =
-  /^--(to-command|checkpoint-action|use-compress-program|compress-program|pre|hostname-bin|rsh|upload-pack|receive-pack|extcmd)(=.+)?$/s;
-
-const programsOf = (words: readonly ShellWord[]): string[] =>
-  words.flatMap(({ value }, at) => {
-    const option = NAMES_PROGRAM.exec(value);
-    return option ? [(option[2]?.slice(1) ?? words[at + 1]?.value ?? '').replace(/^exec=/, '')] : [];
-  });
-
-/** Texts inside a command that a shell will read. Deny rules apply to the commands in them. */
-export function innerScripts({ words, input }: SimpleCommand): string[] {
-  const texts: string[] = [];
-  // A shell certainly reads these, so one word is a command too.
-  const scripts: string[] = [];
-  for (const [at, { value }] of words.entries()) {
-    const name = baseName(value);
-    const rest = words.slice(at + 1);
-    const values = rest.map((word) => word.value);
-    if (SHELLS.test(name)) {
-      texts.push(...values);
-      scripts.push(...input, ...valuesAfter(rest, /^[-+][a-zA-Z]*c[a-zA-Z]*$/));
-    }
-    if (name === 'trap') scripts.push(...values.slice(0, 1));
-    if (name === 'git') scripts.push(...valuesAfter(rest, /^(-x|--exec)$/), ...parts(rest, GIT_ALIAS));
-    if (name === 'env') scripts.push(...valuesAfter(rest, /^(-\w*S|--split-string)$/), ...parts(rest, SPLIT));
-    if (name === 'eval') texts.push(values.join(' '));
-    if (name === 'git' && gitRunsMore(rest)) {
-      texts.push(...values.map((each) => each.replace(/^(--?[\w-]+=|[\w.]+=)?!?/, '')));
-    }
-    if (['trap', 'ssh', 'su', 'watch', 'env', 'parallel', 'alias'].includes(name)) {
-      texts.push(...values.map((each) => (name === 'alias' ? each.replace(/^[^=]*=/, '') : each)));
-    }
-    if (at > 8) break;
-  }
-  const lines = texts.filter((text) => /[\s<>;&|]/.test(text));
-  const stripped = lines.flatMap((text) => [text, text.replace(/^-(S|-[\w-]+=)/, '')]);
-  return [...new Set([...stripped, ...scripts, ...programsOf(words)])];
-}
-
-const GIT_ALIAS = /^alias\.[^=]*=!(.+)$/s;
-const SPLIT = /^(?:-\w*?S|--split-string=)(.+)$/s;
-
-/** The first group of each word that matches. */
-const parts = (words: readonly ShellWord[], pattern: RegExp): string[] =>
-  words.flatMap(({ value }) => pattern.exec(value)?.[1] ?? []);
-
-/** The words after the options that match. */
-const valuesAfter = (words: readonly ShellWord[], option: RegExp): string[] =>
-  words.filter((_, at) => option.test(words[at - 1]?.value ?? '')).map(({ value }) => value);

@@ -236,6 +236,27 @@ describe('in mode bypass', () => {
   });
 });
 
+describe('a deny rule for a subcommand', () => {
+  const deny = ['bash(npm publish*)', 'bash(kubectl delete *)', 'bash(terraform destroy*)', 'bash(gh repo delete *)'];
+  it.each([
+    'npm --tag next publish',
+    'npm --loglevel=silent --otp 1 publish --access public',
+    'kubectl -n live delete pod web',
+    'kubectl --context=live -n web delete pod x',
+    'unbuffer kubectl delete pod x',
+    'terraform -chdir=live destroy -auto-approve',
+    'gh -R a/b repo delete a/b',
+  ])('applies after options of the program: %s', async (command) => {
+    expect(await outcome(command, { allow: ['bash'], deny })).toBe('deny');
+  });
+  it.each(['npm run publish', 'kubectl -n live get delete', 'echo -n npm publish', 'gh -R a/b repo view a/b'])(
+    'does not apply to another subcommand: %s',
+    async (command) => {
+      expect(await outcome(command, { allow: ['bash'], deny })).not.toBe('deny');
+    },
+  );
+});
+
 describe('programs that copy directories', () => {
   const allow = ['bash(tar *)', 'bash(cp *)', 'bash(rsync *)', 'bash(zip *)'];
   it.each(['tar -cf made.tar .', 'tar c -- *', 'cp -r . ../copy', 'cp -a "$PWD" x', 'rsync -a ./ x', 'zip -r x .'])(

@@ -2,8 +2,9 @@
  * Commands in texts that a command passes to a shell: `bash -c "…"`, `eval`, `trap`, `env -S`. Rule: deny rules, ask
  * rules and protected places apply inside such a text. The text never allows anything.
  */
-import { baseName, innerScripts, strictForms } from '../commandForms.ts';
+import { baseName, gitRunsMore, SHELLS, strictForms } from '../commandForms.ts';
 import { readShellLine, type ShellLine, type ShellRedirect, type SimpleCommand } from '../shellSyntax.ts';
+import type { ShellWord } from '../wordExpansion.ts';
 
 const NESTED_MAX = 4;
 
@@ -36,3 +37,54 @@ export function piecesOf(text: string): string[] {
   const forms = (piece: string): string[] => [piece, ...readShellLine(piece).commands.flatMap(strictForms)];
   return [...new Set(pieces)].filter((piece) => piece !== '').flatMap(forms);
 }
+
+/** Options of several programs whose value is a program or a shell command line. */
+const NAMES_PROGRAM =
+  /^--(to-command|checkpoint-action|use-compress-program|compress-program|pre|hostname-bin|rsh|upload-pack|receive-pack|extcmd)(=.+)?$/s;
+
+const programsOf = (words: readonly ShellWord[]): string[] =>
+  words.flatMap(({ value }, at) => {
+    const option = NAMES_PROGRAM.exec(value);
+    return option ? [(option[2]?.slice(1) ?? words[at + 1]?.value ?? '').replace(/^exec=/, '')] : [];
+  });
+
+/** Texts inside a command that a shell will read. Deny rules apply to the commands in them. */
+function innerScripts({ words, input }: SimpleCommand): string[] {
+  const texts: string[] = [];
+  // A shell certainly reads these, so one word is a command too.
+  const scripts: string[] = [];
+  for (const [at, { value }] of words.entries()) {
+    const name = baseName(value);
+    const rest = words.slice(at + 1);
+    const values = rest.map((word) => word.value);
+    if (SHELLS.test(name)) {
+      texts.push(...values);
+      scripts.push(...input, ...valuesAfter(rest, /^[-+][a-zA-Z]*c[a-zA-Z]*$/));
+    }
+    if (name === 'trap') scripts.push(...values.slice(0, 1));
+    if (name === 'git') scripts.push(...valuesAfter(rest, /^(-x|--exec)$/), ...parts(rest, GIT_ALIAS));
+    if (name === 'env') scripts.push(...valuesAfter(rest, /^(-\w*S|--split-string)$/), ...parts(rest, SPLIT));
+    if (name === 'eval') texts.push(values.join(' '));
+    if (name === 'git' && gitRunsMore(rest)) {
+      texts.push(...values.map((each) => each.replace(/^(--?[\w-]+=|[\w.]+=)?!?/, '')));
+    }
+    if (['trap', 'ssh', 'su', 'watch', 'env', 'parallel', 'alias'].includes(name)) {
+      texts.push(...values.map((each) => (name === 'alias' ? each.replace(/^[^=]*=/, '') : each)));
+    }
+    if (at > 8) break;
+  }
+  const lines = texts.filter((text) => /[\s<>;&|]/.test(text));
+  const stripped = lines.flatMap((text) => [text, text.replace(/^-(S|-[\w-]+=)/, '')]);
+  return [...new Set([...stripped, ...scripts, ...programsOf(words)])];
+}
+
+const GIT_ALIAS = /^alias\.[^=]*=!(.+)$/s;
+const SPLIT = /^(?:-\w*?S|--split-string=)(.+)$/s;
+
+/** The first group of each word that matches. */
+const parts = (words: readonly ShellWord[], pattern: RegExp): string[] =>
+  words.flatMap(({ value }) => pattern.exec(value)?.[1] ?? []);
+
+/** The words after the options that match. */
+const valuesAfter = (words: readonly ShellWord[], option: RegExp): string[] =>
+  words.filter((_, at) => option.test(words[at - 1]?.value ?? '')).map(({ value }) => value);
