@@ -8,6 +8,7 @@ import { unusableField } from '../../machines/internal.ts';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import type { Agent } from '../agent.ts';
 import { type Inspector, type InspectorOptions, startLogInspector } from '../inspect/inspector.ts';
+import { portIn } from '../listening.ts';
 import { printable } from '../printable.ts';
 import { separateItems } from '../projector/readEntry.ts';
 import { findLog } from './replay/readLog.ts';
@@ -22,6 +23,7 @@ export interface InspectOptions {
 
 /** Shows the log until the signal is aborted. Resolves to the exit code, or rejects with ConfigurationError. */
 export async function inspectCommand(log: string, options: InspectOptions, signal: AbortSignal): Promise<number> {
+  const port = options.port === undefined ? {} : { port: portIn(options.port) };
   const place = await sessionPlace(options.store);
   const { name, read } = await findLog(log, place);
   const entries: LogEntry[] = [];
@@ -37,7 +39,6 @@ export async function inspectCommand(log: string, options: InspectOptions, signa
     }
   });
   await place.close();
-  const port = options.port === undefined ? {} : { port: Number(options.port) };
   const inspector = await startLogInspector({ ...port, open: options.open === true });
   try {
     inspector.show(name, entries, [...unread, ...unusable]);

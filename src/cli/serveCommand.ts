@@ -6,11 +6,11 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { Hono } from 'hono';
 import { cors } from 'hono/cors';
 import type { Agent } from '../agent.ts';
 import { ConfigurationError } from '../errors.ts';
+import { listening, portIn } from '../listening.ts';
 import { noConversation } from '../stores/logStore.ts';
 import { createHandlers, nodeHandler, route, stdioTransport } from '../transports/index.ts';
 import { type AgentOptions, codingAgent } from './codingAgent.ts';
@@ -32,7 +32,7 @@ const HEADERS_MS = 10_000;
 
 /** Serves until the signal is aborted. Resolves to the exit code, or rejects with ConfigurationError. */
 export async function serveCommand(options: ServeOptions, signal: AbortSignal): Promise<number> {
-  const port = portOf(options.port);
+  const port = portIn(options.port);
   const { agent, cwd, close } = await codingAgent(options);
   try {
     const servedAgent = agentOf(agent, cwd);
@@ -64,12 +64,6 @@ function agentOf(agent: Agent, cwd: string): Agent {
   };
 }
 
-function portOf(text: string): number {
-  const port = Number(text);
-  if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;
-  throw new ConfigurationError(`expected a port from 0 to 65535, got ${text}`);
-}
-
 interface Place {
   host: string;
   port: number;
@@ -85,10 +79,8 @@ async function listen(agent: Agent, { host, port, origins }: Place, signal: Abor
   const server = createServer(nodeHandler(async (request) => app.fetch(request)));
   server.requestTimeout = REQUEST_MS;
   server.headersTimeout = HEADERS_MS;
+  const bound = await listening(server, port, host);
   const failed = once(server, 'error').then(([error]) => Promise.reject(error as Error));
-  server.listen(port, host);
-  await Promise.race([once(server, 'listening'), failed]);
-  const bound = server.address() as AddressInfo;
   const shown = bound.family === 'IPv6' ? `[${bound.address}]` : bound.address;
   for (const name of [shown, host, 'localhost']) {
     hosts.add(`${name}:${bound.port}`.toLowerCase());

@@ -6,8 +6,8 @@ import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import type { Conversation } from '../conversation/conversation.ts';
-import { ConfigurationError } from '../errors.ts';
-import { checkOptionsOf, flag, object, whole } from '../validation.ts';
+import { portNumber } from '../listening.ts';
+import { checkOptionsOf, flag, object } from '../validation.ts';
 import { Observed } from './observed.ts';
 import { builtPage } from './pageFiles.ts';
 import { RecordLog } from './recordLog.ts';
@@ -40,7 +40,7 @@ export interface Inspector {
   close(): Promise<void>;
 }
 
-const optionsValidator = object({ port: whole(0), open: flag, control: flag });
+const optionsValidator = object({ port: portNumber, open: flag, control: flag });
 const STALL_MS = 10_000;
 
 /** The inspector of the command line, which also shows stored logs. */
@@ -60,7 +60,6 @@ export async function startInspector(options?: InspectorOptions): Promise<Inspec
 export async function startLogInspector(options: InspectorOptions = {}): Promise<LogInspector> {
   checkOptionsOf('startInspector', options, optionsValidator);
   const { port = 0, open = false, control = false } = options;
-  if (port > 65_535) throw new ConfigurationError(`expected a port from 0 to 65535, got ${port}`);
   const records = new RecordLog(Date.now);
   const observed = new Observed(records);
   const version = versionOfPackage();

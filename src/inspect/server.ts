@@ -4,10 +4,10 @@
  * reads anything. It is read-only unless it is started with control.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { listening } from '../listening.ts';
 import type { Observed } from './observed.ts';
 import { PageConnection, type PageOptions } from './page.ts';
 import { fileAt, fileHeaders, isDocument, type PageFiles } from './pageFiles.ts';
@@ -95,7 +95,7 @@ class Guard {
 
 const sourcesOf = (port: number): string => `'self' ws://${HOST}:${port} ws://localhost:${port}`;
 
-/** Resolves once the server listens. */
+/** Resolves once the server listens. Rejects with ConfigurationError. */
 export async function startServer(options: ServerOptions): Promise<InspectorServer> {
   const guard = new Guard();
   const server = createServer((request, response) => answer(request, response, guard, options.files));
@@ -104,7 +104,7 @@ export async function startServer(options: ServerOptions): Promise<InspectorServ
   server.on('clientError', onBadRequest);
   const sockets = new Sockets(guard, options);
   server.on('upgrade', (request, socket, head) => sockets.upgrade(request, socket, head));
-  const { port } = await listening(server, options.port);
+  const { port } = await listening(server, options.port, HOST);
   guard.listensOn(port);
   const { token } = guard;
   return {
@@ -122,16 +122,6 @@ export async function startServer(options: ServerOptions): Promise<InspectorServ
       await new Promise<void>((resolve) => void server.close(() => resolve()));
     },
   };
-}
-
-function listening(server: Server, port: number): Promise<AddressInfo> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, HOST, () => {
-      server.off('error', reject);
-      resolve(server.address() as AddressInfo);
-    });
-  });
 }
 
 function onBadRequest(error: NodeJS.ErrnoException, socket: Duplex): void {

@@ -1,10 +1,9 @@
 /** Serves the conversations of an agent to a Restate server. Rule: it listens on this machine alone, unless told otherwise. */
-import type { Http2Server } from 'node:http2';
-import type { AddressInfo } from 'node:net';
 import { type Agent, engineAgentOf } from '../agent.ts';
 import { ConfigurationError, RunchartError, thrownMessage } from '../errors.ts';
+import { listening, portNumber } from '../listening.ts';
 import type { LogStore } from '../stores/logStore.ts';
-import { checkOptionsOf, hasMethods, list, nonEmptyText, object, whole } from '../validation.ts';
+import { checkOptionsOf, hasMethods, list, nonEmptyText, object } from '../validation.ts';
 import type { BlobStore } from './blobStore.ts';
 import { blobStoreOf, storeValidator } from './blobsOfStore.ts';
 import { engineObjects } from './engineObjects.ts';
@@ -47,10 +46,7 @@ export const hubValidator = {
 
 const optionsValidator = object({
   host: nonEmptyText,
-  port: {
-    expected: 'a port from 0 to 65535',
-    test: (value: unknown) => whole(0).test(value) && Number(value) <= 65_535,
-  },
+  port: portNumber,
   service: {
     expected: 'a name of letters, digits, _ and -, beginning with a letter',
     test: (value: unknown) => typeof value === 'string' && /^[A-Za-z][\w-]*$/.test(value),
@@ -103,7 +99,8 @@ export async function serveAgent(agent: Agent, options: ServeOptions = {}): Prom
     sessions.add(session);
     session.once('close', () => sessions.delete(session));
   });
-  const url = await listening(server, host, port);
+  const { port: taken } = await listening(server, port, host);
+  const url = `http://${host.includes(':') ? `[${host}]` : host}:${taken}`;
   const close = (): Promise<void> =>
     new Promise((resolve) => {
       server.close(() => resolve());
@@ -115,16 +112,6 @@ export async function serveAgent(agent: Agent, options: ServeOptions = {}): Prom
       throw error;
     });
   return { url, close };
-}
-
-function listening(server: Http2Server, host: string, port: number): Promise<string> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, () => {
-      const { port: taken } = server.address() as AddressInfo;
-      resolve(`http://${host.includes(':') ? `[${host}]` : host}:${taken}`);
-    });
-  });
 }
 
 async function register(admin: string, url: string): Promise<void> {

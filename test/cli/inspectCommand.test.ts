@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { inspectCommand } from '../../src/cli/inspectCommand.ts';
+import { ConfigurationError } from '../../src/errors.ts';
 import { Watcher } from '../inspect/pageWatcher.ts';
 
 /** Shows the events of a file, and returns what a page receives of them. */
@@ -25,6 +26,11 @@ async function shown(...events: object[]) {
   expect(await over).toBe(0);
   return { unread, entries: page.all('entry').map(({ entry }) => entry) };
 }
+
+test.each(['abc', '', '-1', '99999', '1.5'])('a port %j is a usage error', async (port) => {
+  const shownLog = inspectCommand('no-log', { port }, AbortSignal.abort());
+  await expect(shownLog).rejects.toThrow(new ConfigurationError(`expected a port from 0 to 65535, got ${port}`));
+});
 
 test('a reply that is one event comes item by item, and an event that cannot be shown is named', async () => {
   const items = ['One.', 'Two.'].map((text) => ({ type: 'assistant', text }));

@@ -245,7 +245,11 @@ describe('the port', () => {
     const port = String((taken.address() as AddressInfo).port);
     await expect(
       serveCommand({ ...LOCAL, port, cwd: join(root, 'work') }, new AbortController().signal),
-    ).rejects.toThrow('EADDRINUSE');
+    ).rejects.toThrow(
+      new ConfigurationError(
+        `cannot listen on 127.0.0.1, port ${port}: another program uses this port; choose another one, or 0 for any that is free (EADDRINUSE)`,
+      ),
+    );
   });
 });
 

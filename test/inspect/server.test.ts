@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { createAgent } from '../../src/index.ts';
+import { ConfigurationError, createAgent } from '../../src/index.ts';
 import { type Inspector, startInspector } from '../../src/inspect/index.ts';
 import { Observed } from '../../src/inspect/observed.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
@@ -59,6 +59,15 @@ describe('access to the server', () => {
       if (family !== 'IPv4') continue;
       await expect(firstLine(portOf({ url }), 'GET / HTTP/1.1\r\n\r\n', address)).rejects.toThrow(/ECONNREFUSED/);
     }
+  });
+
+  it('a port of another program is an error that says so', async () => {
+    const port = portOf(await bareServer());
+    const refused = startInspector({ port });
+    await expect(refused).rejects.toBeInstanceOf(ConfigurationError);
+    await expect(refused).rejects.toThrow(
+      `cannot listen on 127.0.0.1, port ${port}: another program uses this port; choose another one, or 0 for any that is free (EADDRINUSE)`,
+    );
   });
 
   it.runIf(process.getuid?.() === 0)(

@@ -7,7 +7,7 @@ import { createServer, type Server } from 'node:http';
 import { connect } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { createAgent } from '../../src/index.ts';
+import { ConfigurationError, createAgent } from '../../src/index.ts';
 import { serveAgent } from '../../src/restate/index.ts';
 import { scriptedModel } from '../../src/testing/index.ts';
 
@@ -122,9 +122,9 @@ describe('a worker', () => {
   it('does not begin on a port that is taken', async () => {
     const first = await serveAgent(agent);
     onTestFinished(() => first.close());
-    await expect(serveAgent(agent, { port: Number(new URL(first.url).port) })).rejects.toMatchObject({
-      code: 'EADDRINUSE',
-    });
+    const { port } = new URL(first.url);
+    const message = `cannot listen on 127.0.0.1, port ${port}: another program uses this port; choose another one, or 0 for any that is free (EADDRINUSE)`;
+    await expect(serveAgent(agent, { port: Number(port) })).rejects.toThrow(new ConfigurationError(message));
   });
 
   it.each([
