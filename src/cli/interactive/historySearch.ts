@@ -3,6 +3,7 @@
  * is kept until another line is taken.
  */
 import { type EditedLine, type Key, lineWith } from './lineEditor.ts';
+import { charactersOf } from './textRows.ts';
 
 export interface HistorySearch {
   readonly query: string;
@@ -32,7 +33,7 @@ export function searchedBy(search: HistorySearch, key: Key, history: readonly st
     const isLast = passed + 1 >= matchesOf(query, history).length;
     return isLast ? search : { ...search, passed: passed + 1 };
   }
-  if (key.name === 'backspace') return { ...search, query: query.slice(0, -1), passed: 0 };
+  if (key.name === 'backspace') return { ...search, query: charactersOf(query).slice(0, -1).join(''), passed: 0 };
   const isText = !key.ctrl && !key.meta && key.sequence !== '' && !/^\p{Cc}/u.test(key.sequence);
   return isText ? { ...search, query: query + key.sequence, passed: 0 } : undefined;
 }

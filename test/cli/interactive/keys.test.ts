@@ -128,6 +128,11 @@ describe('the search through earlier lines', () => {
     expect(finds(again)).toBe('draft');
   });
 
+  test('Backspace removes one character as a reader counts them', () => {
+    const query = (...keys: Key[]): string => searched(...keys, key('backspace')).query;
+    expect([query(letter('a'), letter('😀')), query(letter('a'), letter('👩‍💻')), query()]).toEqual(['a', 'a', '']);
+  });
+
   test('ends with any other key, of which Escape, Ctrl-G and Ctrl-C give the draft back', () => {
     for (const keys of ['escape', 'ctrl g', 'ctrl c', 'return', 'left', 'tab', 'ctrl a'])
       expect(searchedBy(searched(), key(keys, '\r'), HISTORY)).toBeUndefined();
