@@ -236,14 +236,19 @@ function endOfLog(entries: readonly LogEntry[]): string {
 const quoted = (text: string): string =>
   `'${JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`;
 
+function keyOf(key: string): string {
+  // Without brackets it would set the prototype.
+  if (key === '__proto__') return "['__proto__']";
+  return /^[A-Za-z_$][\w$]*$/.test(key) ? key : quoted(key);
+}
+
 /** A value as TypeScript: keys without quotes where they need none. */
 function literal(value: Json | undefined): string {
   if (typeof value === 'string') return quoted(value);
   if (Array.isArray(value)) return `[${value.map(literal).join(', ')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'undefined';
   const fields = Object.entries(value).map(([key, field]) => {
-    const name = /^[A-Za-z_$][\w$]*$/.test(key) ? key : quoted(key);
-    return `${name}: ${literal(field)}`;
+    return `${keyOf(key)}: ${literal(field)}`;
   });
   return fields.length === 0 ? '{}' : `{ ${fields.join(', ')} }`;
 }

@@ -336,6 +336,7 @@ describe('a test that is made of a log', () => {
   it.each([
     [{ 'a-b': 1, $c: [true, null], 'd e': {} }, "{ 'a-b': 1, $c: [true, null], 'd e': {} }"],
     [{ 1: 'x' }, "{ '1': 'x' }"],
+    [JSON.parse('{"__proto__":1}'), "{ ['__proto__']: 1 }"],
     [[], '[]'],
     ['text', "'text'"],
     [0.5, '0.5'],
