@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { jsonBody } from '../../src/transports/httpRequests.ts';
 import { agUiHandler, createHandlers, uiMessageHandler } from '../../src/transports/index.ts';
-import { scripted } from '../support/scriptedReplies.ts';
+import { deaf, scripted, t } from '../support/scriptedReplies.ts';
 import { readUntil } from './agentServer.ts';
 
 const LIMIT = 1_000;
@@ -128,6 +128,35 @@ describe('a request id', () => {
       expect([new Set(answers).size, model.calls.length]).toEqual([count, count]);
     },
   );
+});
+
+describe('a request under an id', () => {
+  /** A conversation whose queue takes one message, with a run that does not end. */
+  async function busy() {
+    const agent = createAgent({ model: scripted([deaf(t('a')), 'b', 'c']), policies: { limits: { queue: 1 } } });
+    onTestFinished(() => agent.close());
+    const handler = createHandlers(agent, options);
+    const ask = async (path: string, body: object): Promise<[number, Record<string, unknown>]> => {
+      const headers = { 'content-type': 'application/json' };
+      const init = { method: 'POST', headers, body: JSON.stringify(body) };
+      const response = await handler(new Request(`http://host/conversations${path}`, init));
+      return [response.status, (await response.json()) as Record<string, unknown>];
+    };
+    await ask('', { id: 'a' });
+    await ask('/a/messages', { content: 'go' });
+    return ask;
+  }
+
+  it('that was refused acts when it is repeated, and its repetitions have that answer', async () => {
+    const ask = await busy();
+    const [, { messageId }] = await ask('/a/follow-ups', { content: 'first' });
+    const second = () => ask('/a/follow-ups?request=r', { content: 'second' });
+    expect(await second()).toMatchObject([429, { code: 'limit' }]);
+    await ask('/a/cancel', { runId: `run_${messageId}` });
+    const accepted = await second();
+    expect(accepted).toEqual([202, { messageId: expect.any(String) }]);
+    expect(await second()).toEqual(accepted);
+  });
 });
 
 describe('the bytes of a body count against the bytes of all bodies', () => {
