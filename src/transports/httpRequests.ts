@@ -159,5 +159,6 @@ export async function jsonBody(request: Request, options: BodyOptions): Promise<
 /** The id of a request that may be repeated, from its address. */
 export function requestKeyOf(url: URL, act: string, by: string | undefined): string | undefined {
   const requestId = url.searchParams.get('request');
-  return requestId === null || requestId.length > 200 ? undefined : JSON.stringify([act, by ?? null, requestId]);
+  const isId = requestId !== null && requestId !== '' && requestId.length <= 200;
+  return isId ? JSON.stringify([act, by ?? null, requestId]) : undefined;
 }

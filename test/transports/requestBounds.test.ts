@@ -157,6 +157,13 @@ describe('a request under an id', () => {
     expect(accepted).toEqual([202, { messageId: expect.any(String) }]);
     expect(await second()).toEqual(accepted);
   });
+
+  it('that is empty is never a repetition', async () => {
+    const ask = await busy();
+    const steer = (content: string) => ask('/a/steer?request=', { content });
+    await steer('one');
+    expect(await steer('two')).toMatchObject([429, { code: 'limit' }]);
+  });
 });
 
 describe('the bytes of a body count against the bytes of all bodies', () => {
