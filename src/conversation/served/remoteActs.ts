@@ -18,6 +18,7 @@ import type { Act, EffectOfAct, LogHandle } from '../../stores/logStore.ts';
 import { type Conversation, entriesOf, openRun, resumeAs, runtimeOf, sendWithReceipt } from '../conversation.ts';
 import type { SendOptions } from '../sendOptions.ts';
 import { overviewOf, resultOfRun } from './conversationOverview.ts';
+import { checkMessage } from './messageCheck.ts';
 import { once } from './repeatedRequests.ts';
 
 type Answer = { [key: string]: Json };
@@ -163,6 +164,13 @@ const ACTS: ReadonlyMap<string, ActOf> = new Map<string, ActOf>([
   ['close', (conversation) => conversation.close().then(() => ({}))],
   ['overview', (conversation) => json({ overview: overviewOf(conversation, entriesOf(conversation)) })],
   ['result', async (conversation, { runId }) => json({ result: await resultOfRun(conversation, String(runId)) })],
+  [
+    'check-message',
+    (conversation, { content, options }) => {
+      checkMessage(conversation, content as unknown as Content, options as SendOptions);
+      return {};
+    },
+  ],
   ['rewind', (conversation, { messageId }) => conversation.rewind(messageId as string).then(() => ({}))],
   ['rename', (conversation, { title }) => conversation.rename(title as string).then(() => ({}))],
   [

@@ -1,6 +1,6 @@
 /**
  * Begins what a chat request asks for: decisions, a new message, an edit, or a repetition of a request. Rule: a repeated
- * message starts nothing. An invalid answer decides nothing. A late answer starts nothing.
+ * message starts nothing. An invalid request changes nothing. A late answer starts nothing.
  */
 import {
   canonical,
@@ -20,11 +20,17 @@ import type { SendOptions } from '../../conversation/sendOptions.ts';
 import { beginning } from '../../printable.ts';
 import { wrongAnswer } from '../../runtime/commands.ts';
 import { decideCall } from '../clientActs.ts';
-import { bytesOf, resumeConversation, sendMessageTo, writeState } from '../followed/eitherConversation.ts';
+import {
+  bytesOf,
+  checkMessageTo,
+  resumeConversation,
+  sendMessageTo,
+  writeState,
+} from '../followed/eitherConversation.ts';
 import { interruptId, PAGE_TOOL } from './agUi.ts';
 import type { ChatMessage, ChatRequest } from './chatRequests.ts';
 import { ChatStream } from './chatStream.ts';
-import { offerPageTools } from './pageTools.ts';
+import { checkPageTools, offerPageTools } from './pageTools.ts';
 import type { Piece } from './pieces.ts';
 
 export interface ChatRunOptions {
@@ -37,14 +43,14 @@ export interface ChatRunOptions {
   decision(answer: unknown): Record<string, unknown>;
 }
 
-/** Decides each waiting suspension that was answered; other answers are ignored. */
-async function decideAll(
+/** The decisions about waiting suspensions that were answered; other answers are ignored. Throws for an invalid answer. */
+async function decisionsIn(
   conversation: Conversation,
   { answers, results }: ChatRequest,
-  { decision: read, by }: ChatRunOptions,
-) {
+  { decision: read }: ChatRunOptions,
+): Promise<Decision[]> {
   const { readDecision } = await loadDecisions();
-  const decisions = conversation.pending.flatMap((call): Decision[] => {
+  return conversation.pending.flatMap((call): Decision[] => {
     const { callId, suspension, reason } = call;
     const result = reason === PAGE_TOOL ? results?.get(callId) : undefined;
     if (result) return [{ callId, suspension, action: 'answer', payload: result }];
@@ -56,7 +62,6 @@ async function decideAll(
     if (refused) throw refused;
     return [decision];
   });
-  for (const decision of decisions) await decideCall(conversation, decision, by);
 }
 
 type Stop = Extract<LogEntry, { type: 'run-stop' }>;
@@ -142,9 +147,11 @@ async function prepareMessage(
   if (!earlier || !('content' in earlier)) return send(content, earlier && !isRegenerated ? earlier.messageId : next);
   const same = await isSame(conversation, earlier.content, content);
   if (same && !isRegenerated) return send(content, earlier.messageId);
+  const sent = same ? earlier.content : content;
+  await checkMessageTo(conversation, sent, { ...shared, messageId: next });
   // A queued message has not begun a request.
   if (earlier.type === 'user-message') await conversation.rewind(earlier.messageId);
-  return send(same ? earlier.content : content, next);
+  return send(sent, next);
 }
 
 /** Merges the page's state: each key that differs is written. */
@@ -162,6 +169,8 @@ export async function beginChat(
   options: ChatRunOptions,
 ): Promise<{ chat: ChatStream; from: number; run?: Run; pieces: AsyncGenerator<Piece> }> {
   const { message, isRegenerated = false, answers } = request;
+  checkPageTools(request.tools);
+  const decisions = await decisionsIn(conversation, request, options);
   const send = message && (await prepareMessage(conversation, message, options, isRegenerated));
   await mergeState(conversation, request.state);
   await offerPageTools(conversation, request.tools);
@@ -173,7 +182,7 @@ export async function beginChat(
     callIds: new Set([...waiting, ...[...answers.keys()].map(callOf)]),
     queued: new Set(conversation.queue.map(({ messageId }) => messageId)),
   });
-  await decideAll(conversation, request, options);
+  for (const decision of decisions) await decideCall(conversation, decision, options.by);
   if (stop) return { chat, from, pieces: chat.endOf(stop) };
   const sent = send ? send() : resumeConversation(conversation);
   const run = sent instanceof Promise ? await sent : sent;

@@ -76,9 +76,11 @@ export function acceptPageTools({ profile: { toolbox } }: Agent): void {
   toolbox.ofConversation = () => new PageToolbox(toolbox.specs.flatMap(({ name }) => toolbox.find(name) ?? []));
 }
 
-/** The requests of the conversation offer these tools from now on. Throws RunchartError, code malformed. */
+/** Throws RunchartError, code malformed, or ConfigurationError for tools that cannot be offered. */
+export const checkPageTools = (tools: unknown): void => void toolsIn(tools);
+
+/** The requests of the conversation offer these tools from now on. */
 export async function offerPageTools(conversation: Conversation, tools: unknown): Promise<void> {
-  toolsIn(tools);
   // Another protocol names no tools.
   if (tools !== undefined) await offerTools(conversation, tools);
 }

@@ -8,6 +8,7 @@ import * as held from '../../conversation/conversation.ts';
 import type { Run, RunResult } from '../../conversation/run.ts';
 import type { SendOptions } from '../../conversation/sendOptions.ts';
 import { resultOfRun } from '../../conversation/served/conversationOverview.ts';
+import { checkMessage } from '../../conversation/served/messageCheck.ts';
 import { followedOf } from './followedConversation.ts';
 
 type Conversation = held.Conversation;
@@ -41,6 +42,17 @@ function taken(conversation: Conversation, run: Run): Run | Promise<Run> {
 /** Sends a message. Throws or rejects where it is refused. */
 export const sendMessageTo = (conversation: Conversation, content: Content, options: SendOptions) =>
   taken(conversation, conversation.send(content, options));
+
+/** Rejects where `sendMessageTo` would refuse the message whatever the conversation does. Changes nothing. */
+export async function checkMessageTo(
+  conversation: Conversation,
+  content: Content,
+  options: SendOptions,
+): Promise<void> {
+  const followed = followedOf(conversation);
+  if (followed) return followed.checkMessage(content, options);
+  checkMessage(conversation, content, options);
+}
 
 /** Continues the last cycle. Rejects where the holder cannot be asked. */
 export const resumeConversation = (conversation: Conversation) => taken(conversation, conversation.resume());

@@ -73,6 +73,11 @@ export class FollowedConversation extends RemoteConversation {
     await this.#link.ask({ type: 'rewind', messageId });
   }
 
+  /** Rejects with the error of `send` for a message that the holder would refuse. */
+  async checkMessage(content: unknown, options: object): Promise<void> {
+    await this.#link.ask({ type: 'check-message', content, options });
+  }
+
   async resultOf(runId: string): Promise<RunResult> {
     const { result } = await this.#link.ask({ type: 'result', runId });
     return result as RunResult;
