@@ -2,7 +2,8 @@
 import { HttpAgent } from '@ag-ui/client';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { createAgent, defineTool, toolResult } from '../../src/index.ts';
+import { createAgent, defineTool, type Message, toolResult } from '../../src/index.ts';
+import { agUiMessagesOf } from '../../src/transports/chat/agUiHistory.ts';
 import { agUiHandler, sessions } from '../../src/transports/index.ts';
 import { asks, echoTool } from '../support/scenarioTools.ts';
 import { call, lines, type Reply, scripted, t } from '../support/scriptedReplies.ts';
@@ -146,6 +147,31 @@ describe('a page that lacks messages', () => {
   });
 });
 
+describe('a conversation that was opened with messages', () => {
+  it('shows them to a page before its own, once, with their calls and results', async () => {
+    const { agent, say, page } = await opened(['one', 'two']);
+    const text = (words: string) => [{ type: 'text' as const, text: words }];
+    const history: Message[] = [
+      { role: 'user', content: text('hi') },
+      { role: 'assistant', content: text('I look.'), toolCalls: [{ callId: 'x', name: 'look', args: { at: 1 } }] },
+      { role: 'tool', callId: 'x', content: text('seen'), isError: false },
+      { role: 'assistant', content: text('It is there.'), toolCalls: [] },
+    ];
+    await (await agent.open('c', { history })).close();
+    await say('first');
+    const earlier = ['user hi', 'assistant I look.', 'tool seen', 'assistant It is there.'];
+    expect(spoken(page)).toEqual([...earlier, 'user first', 'assistant one']);
+    const looks = { id: 'x', function: { name: 'look', arguments: '{"at":1}' } };
+    expect(page.messages[1]).toMatchObject({ toolCalls: [looks] });
+    const snapshots: unknown[] = [];
+    page.subscribe({ onMessagesSnapshotEvent: (snapshot) => void snapshots.push(snapshot) });
+    await say('more');
+    expect(spoken(page)).toEqual([...earlier, 'user first', 'assistant one', 'user more', 'assistant two']);
+    expect(snapshots).toEqual([]);
+    await agent.close();
+  });
+});
+
 describe('an edit of a page', () => {
   it('the conversation continues from before the message', async () => {
     const { agent, say, page, model } = await opened(['one', 'two', 'three']);
@@ -157,4 +183,30 @@ describe('an edit of a page', () => {
     expect(spoken(page)).toEqual(['user first', 'assistant one', 'user changed', 'assistant three']);
     await agent.close();
   });
+
+  it.each([
+    ['a reply', 'one'],
+    ['a call that waits', [t('May I?'), call('c1', 'ask', { m: '' })]],
+    ['a call that has ended', [t('I echo.'), call('n', 'note')]],
+  ] satisfies [string, Reply][])(
+    'after %s leaves its next requests without a snapshot, and each message once',
+    async (_, first) => {
+      const { agent, say, url, shared } = await opened([first, 'two', 'three', 'four']);
+      await say('first', {}, 'a');
+      const page = agUiPage(url);
+      page.addMessage({ id: 'a', role: 'user', content: 'changed' });
+      await page.runAgent();
+      const seen = spoken(page);
+      const snapshots: unknown[] = [];
+      page.subscribe({ onMessagesSnapshotEvent: (snapshot) => void snapshots.push(snapshot) });
+      page.addMessage({ id: 'b', role: 'user', content: 'more' });
+      await page.runAgent();
+      expect(spoken(page)).toEqual([...seen, 'user more', expect.stringMatching(/^assistant (three|four)$/)]);
+      expect(snapshots).toEqual([]);
+      const conversation = await shared.acquire('c', { existing: true });
+      const ids = agUiMessagesOf(conversation.log()).map(({ id }) => id);
+      expect(ids).toEqual(page.messages.map(({ id }) => (id === 'a' ? 'a~2' : id)));
+      await agent.close();
+    },
+  );
 });

@@ -2,7 +2,14 @@
  * A log as the messages that an AG-UI page keeps. Rule: a page that received every event of the log's runs has messages with
  * the same ids. Superseded entries have no message.
  */
-import { canonical, type Json, type LogEntry, standingEntries, textOfContent } from '../../../machines/internal.ts';
+import {
+  canonical,
+  eachEarlierEntry,
+  type Json,
+  type LogEntry,
+  standingEntries,
+  textOfContent,
+} from '../../../machines/internal.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
 import type { Fields } from '../clientActs.ts';
 import { agUiContentOf, inlineAgUiParts } from './chatParts.ts';
@@ -60,11 +67,23 @@ class Messages {
   }
 }
 
-/** The messages of a log. */
+/** The pieces of one entry, which represents the messages that the conversation was opened with. */
+function earlierPieces(entry: Extract<LogEntry, { type: 'history' }>): Piece[] {
+  const fold = new StreamFold();
+  const pieces: Piece[] = [];
+  eachEarlierEntry(entry, (each) => void pieces.push(...fold.take(each)));
+  return [...pieces, ...fold.end()];
+}
+
+/** The messages of a log. The ids of parts count superseded parts, because the page's own ids do. */
 export function agUiMessagesOf(entries: readonly LogEntry[]): AgUiMessage[] {
+  const standing = new Set(standingEntries(entries));
   const fold = new StreamFold();
   const messages = new Messages();
-  for (const entry of standingEntries(entries)) for (const piece of fold.take(entry)) messages.take(piece);
+  for (const entry of entries) {
+    const pieces = entry.type === 'history' ? earlierPieces(entry) : fold.take(entry);
+    if (standing.has(entry)) for (const piece of pieces) messages.take(piece);
+  }
   return messages.list;
 }
 
