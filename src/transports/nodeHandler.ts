@@ -55,8 +55,9 @@ async function listenerOf(handler: WebHandler): Promise<Listener> {
 
 /** A parser of Express may have read the body. It is given to the handler as JSON again. */
 function withReadBody(request: IncomingMessage): IncomingMessage {
-  const { body } = request as { body?: unknown };
-  if (body === undefined || !request.readableEnded || 'rawBody' in request) return request;
+  const { body, rawBody } = request as { body?: unknown; rawBody?: unknown };
+  // The server reads a `rawBody` of bytes, and no other one.
+  if (body === undefined || !request.readableEnded || Buffer.isBuffer(rawBody)) return request;
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   return Object.assign(request, { rawBody: Buffer.isBuffer(body) ? body : Buffer.from(text) });
 }

@@ -209,17 +209,19 @@ it('a reader that takes a part of a long frame between any two beats stays conne
 });
 
 describe('other requests', () => {
-  it.each<[string, (text: string) => unknown]>([
+  it.each<[string, (text: string) => unknown, object?]>([
     ['JSON', (text) => (text === '' ? {} : JSON.parse(text))],
     ['a text', (text) => text],
     ['bytes', (text) => Buffer.from(text)],
-  ])('a body that a parser has read as %s is read again', async (_, read) => {
+    ['JSON, and kept as a text', (text) => JSON.parse(text), { rawBody: '{"content":"hi"}' }],
+    ['JSON, and kept as bytes', (text) => JSON.parse(text), { rawBody: Buffer.from('{"content":"hi"}') }],
+  ])('a body that a parser has read as %s is read again', async (_, read, kept = {}) => {
     const { port } = await served((listener) => (request, response) => {
       let text = '';
       request.on('data', (data: Buffer) => {
         text += data.toString('utf8');
       });
-      request.on('end', () => listener(Object.assign(request, { body: read(text) }), response));
+      request.on('end', () => listener(Object.assign(request, { body: read(text) }, kept), response));
     });
     const response = await fetch(`http://127.0.0.1:${port}/conversations/a/messages`, {
       method: 'POST',
