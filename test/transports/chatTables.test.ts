@@ -348,6 +348,8 @@ describe('the path of a chat', () => {
     ['/c', 'GET', '/c/a/stop', 'method', 'method'],
     ['/c', 'DELETE', '/c/a', 'method', 'not_found'],
     ['/c', 'GET', '/c/a/x', 'not_found', 'not_found'],
+    ['/c', 'GET', '/c/a/constructor', 'not_found', 'not_found'],
+    ['/c', 'POST', '/c/a/toString', 'not_found', 'not_found'],
     ['/c', 'POST', '/c/a/stop/x', 'not_found', 'not_found'],
     ['/c', 'GET', '/c//stream', 'not_found', 'not_found'],
     ['/c', 'GET', '/cx/a', 'not_found', 'not_found'],

@@ -6,10 +6,10 @@ import { mustHaveMethod, notFound } from '../httpRequests.ts';
 
 export type ChatPath = { kind: 'chat' } | { kind: 'history' | 'stream' | 'stop'; id: string };
 
-const ACTS: { readonly [word: string]: { method: string; kind: 'stream' | 'stop' } } = {
-  stream: { method: 'GET', kind: 'stream' },
-  stop: { method: 'POST', kind: 'stop' },
-};
+const ACTS: ReadonlyMap<string, { method: string; kind: 'stream' | 'stop' }> = new Map([
+  ['stream', { method: 'GET', kind: 'stream' }],
+  ['stop', { method: 'POST', kind: 'stop' }],
+]);
 
 function segmentsOf(path: string): string[] {
   try {
@@ -30,7 +30,7 @@ function ownSegments(pathname: string, basePath: string): string[] {
 /** The last segments, as far as they belong to a path of a chat with this method. */
 function lastSegments(pathname: string, method: string): string[] {
   const segments = segmentsOf(pathname.replace(/\/+$/, ''));
-  const act = ACTS[segments.at(-1) ?? ''];
+  const act = ACTS.get(segments.at(-1) ?? '');
   if (act?.method === method && segments.length > 1) return segments.slice(-2);
   return method === 'GET' ? segments.slice(-1) : [];
 }
@@ -48,7 +48,7 @@ export function chatPath(request: Request, basePath: string | undefined, hasHist
     return { kind: 'chat' };
   }
   if (id === '' || rest.length > 0) throw notFound();
-  const act = word === undefined ? { method: 'GET', kind: 'history' as const } : ACTS[word];
+  const act = word === undefined ? { method: 'GET', kind: 'history' as const } : ACTS.get(word);
   if (!act || (act.method === 'GET' && !hasHistory)) throw notFound();
   mustHaveMethod(request, act.method);
   return { kind: act.kind, id };
