@@ -130,6 +130,25 @@ describe('the state', () => {
   });
 });
 
+describe('a key of the state of a page', () => {
+  it.each([
+    ['that is null', { chosen: null }],
+    ['that has the name of an object property', { toString: 'a', valueOf: null, constructor: null }],
+  ])('%s is written once, and the page keeps it', async (_, state) => {
+    const { agent, page, say, shared } = await opened(['one', 'two']);
+    const snapshots: unknown[] = [];
+    page.subscribe({ onStateSnapshotEvent: ({ event }) => void snapshots.push(event.snapshot) });
+    for (const content of ['go', 'on']) {
+      page.setState(state);
+      await say(content);
+    }
+    expect(snapshots.filter((snapshot) => JSON.stringify(snapshot) !== JSON.stringify(state))).toEqual([]);
+    const conversation = await shared.acquire('c', { existing: true });
+    expect(conversation.log().filter(({ type }) => type === 'state-changed')).toMatchObject([{ writes: state }]);
+    await agent.close();
+  });
+});
+
 describe('a page that lacks messages', () => {
   it('receives all of them with its next run, and no snapshot where it lacks none', async () => {
     const { agent, say, url, page } = await opened([[t('Look.'), call('n', 'note')], 'one', 'two', 'three']);

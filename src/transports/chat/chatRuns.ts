@@ -157,7 +157,9 @@ async function prepareMessage(
 /** Merges the page's state: each key that differs is written. */
 async function mergeState(conversation: Conversation, state: { [key: string]: Json } = {}): Promise<void> {
   const own = conversation.state;
-  const changed = Object.entries(state).filter(([key, value]) => canonical(value) !== canonical(own[key] ?? null));
+  const isOwn = (key: string, value: Json): boolean =>
+    Object.hasOwn(own, key) && canonical(value) === canonical(own[key] ?? null);
+  const changed = Object.entries(state).filter(([key, value]) => !isOwn(key, value));
   if (changed.length === 0) return;
   await writeState(conversation, Object.fromEntries(changed));
 }
