@@ -322,6 +322,7 @@ describe('a part of a message', () => {
       expect(readAgUiPart(shown as never)).toEqual({ ...stored, data: 'eA==' });
     }
     expect(agUiContentOf([{ type: 'text', text: 'a' }])).toBe('a');
+    expect(agUiContentOf([file('constructor/x', 'eA==')] as never)).toMatchObject([{ type: 'document' }]);
   });
 });
 

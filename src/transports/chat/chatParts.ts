@@ -75,7 +75,7 @@ function agUiPartOf(part: StoredPart): AgUiPart {
   if (part.type === 'text') return { type: 'text', text: part.text };
   const { mediaType: mimeType, data } = part;
   const [kind = ''] = mimeType.split('/');
-  const type = kind in USUAL ? kind : 'document';
+  const type = Object.hasOwn(USUAL, kind) ? kind : 'document';
   const source = sourceOf(part);
   const base64 = source && 'base64' in source ? source.base64 : undefined;
   const name = part.type === 'file' ? part.name : undefined;
