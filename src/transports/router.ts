@@ -237,6 +237,8 @@ class Router {
     const turn = run.result.then((result) => {
       this.#turns.delete(run.id);
       followed.last = result;
+      // After its close, a conversation has sent its last message.
+      if (feed.isEnded) return;
       if (this.#options.multiTurn) feed.add({ type: 'turn-result', conversation: conversation.id, result });
       else if (conversation.status !== 'active') this.#finish(followed);
     });

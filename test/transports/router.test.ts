@@ -119,6 +119,42 @@ describe('a router', () => {
     await expect.poll(async () => (await agent.list())[0]).toMatchObject({ status: 'idle', lastCause: 'end_turn' });
   });
 
+  it.each([true, false])(
+    'a close during a run sends one result, also to a slow reader that the run ends before it, with multiTurn %s',
+    async (multiTurn) => {
+      let goOn = (): void => {};
+      let read = (): void => {};
+      const [wait, isRead] = [
+        new Promise<void>((resolve) => {
+          goOn = resolve;
+        }),
+        new Promise<void>((resolve) => {
+          read = resolve;
+        }),
+      ];
+      const agent = createAgent({ model: scripted([during(() => wait, 'one')]) });
+      onTestFinished(() => agent.close());
+      const { server, client } = inProcessTransport();
+      const types: string[] = [];
+      const write = async (message: Outgoing): Promise<void> => {
+        types.push(message.type);
+        if (message.type === 'system-init') await isRead;
+      };
+      void route(agent, { ...server, write }, { multiTurn });
+      client.send(user('hi', { requestId: 'r1' }));
+      await expect.poll(() => types).toEqual(['system-init', 'answer']);
+      client.send({ type: 'close', conversation: 'a', requestId: 'r2' });
+      await expect.poll(() => types.length).toBe(3);
+      goOn();
+      await expect.poll(async () => (await agent.list())[0]?.lastCause).toBe('end_turn');
+      read();
+      await expect.poll(() => types).toContain('result');
+      await flush();
+      expect(types.filter((type) => type === 'result' || type === 'turn-result')).toEqual(['result']);
+      client.close();
+    },
+  );
+
   it('its own messages reach a client that was too slow for streamed text', async () => {
     const agent = createAgent({ model: scripted(['hi']) });
     onTestFinished(() => agent.close());
