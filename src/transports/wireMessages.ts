@@ -83,6 +83,9 @@ export function readIncoming(incoming: unknown): ReadMessage {
   const fields = fieldsOf(incoming, ['type', 'requestId', ...readFields]);
   const conversation = textOf(fields, 'conversation');
   kindOf(fields);
+  // Its sender would wait for an answer that never comes.
+  if (fields.requestId !== undefined && requestIdOf(incoming) === undefined)
+    throw malformed('requestId to be a text of at most 200 characters');
   if (conversation === undefined && type !== 'user-message' && type !== 'list') throw malformed('conversation, its id');
   return { type, conversation, fields };
 }

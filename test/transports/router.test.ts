@@ -192,6 +192,8 @@ describe('a router', () => {
     [{ type: 'cancel', conversation: 'nope' }, 'not_found'],
     [{ type: 'user-message', content: 4 }, 'configuration'],
     [{ type: 'user-message', content: 'x', more: 1 }, 'malformed'],
+    [{ type: 'user-message', content: 'x', requestId: 7 }, 'malformed'],
+    [{ type: 'list', requestId: 'r'.repeat(201) }, 'malformed'],
   ])('%j is answered with an error, code %s, and creates no conversation', async (given, code) => {
     const { agent, client, told, of } = routed([]);
     client.send(given as Incoming);
