@@ -61,8 +61,8 @@ export class Quotas {
   #bodiesBytes = 0;
   #clients = 0;
   readonly #clientsOf = new Map<string, number>();
-  /** The times of the last creations, the oldest first; at most as many as a minute may have. */
-  readonly #creations: number[] = [];
+  /** The last creations, the oldest first; at most as many as a minute may have. */
+  readonly #creations: { at: number }[] = [];
 
   constructor(limits: QuotaLimits = {}, now: () => number) {
     const { clients = 5_000, clientsPerConversation = 2_000, creationsPerMinute = 1_000 } = limits;
@@ -118,21 +118,24 @@ export class Quotas {
   /** Counts a new conversation; the returned function takes it back where none was made. Throws QuotaRefusal. */
   beginCreation(): () => void {
     const now = this.#now();
-    const times = this.#creations;
-    while (times[0] !== undefined && now - times[0] >= MINUTE_MS) times.shift();
-    const [oldest = now] = times;
-    if (times.length >= this.#limits.creationsPerMinute) {
-      const waitS = Math.ceil((oldest + MINUTE_MS - now) / 1_000);
+    const creations = this.#creations;
+    // The clock may have been set back.
+    for (const creation of creations) creation.at = Math.min(creation.at, now);
+    while (creations[0] !== undefined && now - creations[0].at >= MINUTE_MS) creations.shift();
+    const [oldest = { at: now }] = creations;
+    if (creations.length >= this.#limits.creationsPerMinute) {
+      const waitS = Math.ceil((oldest.at + MINUTE_MS - now) / 1_000);
       throw new QuotaRefusal(
-        `${times.length} conversations were made in a minute (limits.creationsPerMinute)`,
+        `${creations.length} conversations were made in a minute (limits.creationsPerMinute)`,
         429,
         waitS,
       );
     }
-    times.push(now);
+    const creation = { at: now };
+    creations.push(creation);
     return () => {
-      const at = times.lastIndexOf(now);
-      if (at !== -1) times.splice(at, 1);
+      const index = creations.indexOf(creation);
+      if (index !== -1) creations.splice(index, 1);
     };
   }
 }

@@ -91,6 +91,23 @@ describe('counts', () => {
     now = 60_000;
     expect(refused(() => quotas.beginCreation())).toBeUndefined();
   });
+
+  it('creations of a minute count for at most a minute after a clock was set back', () => {
+    let now = 3_600_000;
+    const quotas = new Quotas({ creationsPerMinute: 2 }, () => now);
+    quotas.beginCreation();
+    now += 10_000;
+    const takeBack = quotas.beginCreation();
+    now = 0;
+    expect(refused(() => quotas.beginCreation())).toMatchObject({ status: 429, retryAfterS: 60 });
+    takeBack();
+    quotas.beginCreation();
+    expect(refused(() => quotas.beginCreation())).toMatchObject({ status: 429, retryAfterS: 60 });
+    now = 60_000;
+    quotas.beginCreation();
+    quotas.beginCreation();
+    expect(refused(() => quotas.beginCreation())).toMatchObject({ status: 429, retryAfterS: 60 });
+  });
 });
 
 function requestOf(quotas: Quotas) {
