@@ -86,7 +86,7 @@ export const list = (of: string, test: (each: unknown) => boolean = () => true):
   test: (value) => isList(value) && [...value].every(test),
   secret: true,
 });
-export const strings: Validator = list('strings', isText);
+export const strings: Validator = /* @__PURE__ */ list('strings', isText);
 export const orFalse = (validator: Validator): Validator => ({
   ...validator,
   expected: `false or ${validator.expected}`,

@@ -56,7 +56,7 @@ export const storeValidator: Validator = {
   secret: true,
 };
 
-export const portsValidator = object(
+export const portsValidator = /* @__PURE__ */ object(
   {
     now: callback,
     newId: callback,
