@@ -1,0 +1,69 @@
+/** A client whose server is a script: streams that end, answers that come late, another log under the same id, and values that are no JSON. */
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { connect } from '../../src/client/index.ts';
+
+const frame = (event: string, data: object): string => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+const overviewOf = (entries: number, more: object = {}) => ({
+  ...{ createdAt: 1, entries, status: 'idle', pending: [], unsettled: [] },
+  ...more,
+});
+const entryOf = (seq: number, more: object) => ({ seq, at: 1, conversationId: 'a', runId: null, ...more });
+const head = (createdAt = 1) => frame('entry', entryOf(0, { type: 'conversation', schema: 1, cwd: '/', createdAt }));
+type Answer = object | Promise<object> | number;
+
+/** `answer` answers every request but those of the events, whose streams are written by hand. */
+function scripted(answer: (path: string, body: Record<string, unknown>) => Answer) {
+  const streams: ReadableStreamDefaultController<Uint8Array>[] = [];
+  const statuses: number[] = [];
+  const posts: string[] = [];
+  const events = (): Response => {
+    const status = statuses.shift() ?? 200;
+    if (status !== 200) return new Response('', { status });
+    const body = new ReadableStream<Uint8Array>({ start: (controller) => void streams.push(controller) });
+    return new Response(body, { headers: { 'content-type': 'text/event-stream' } });
+  };
+  const send = (async (url: string, { body }: RequestInit) => {
+    const path = url.replace('http://h/conversations', '');
+    if (path.includes('/events')) return events();
+    posts.push(path.replace(/\?.*/, ''));
+    const value = await answer(path, JSON.parse(String(body ?? '{}')));
+    return typeof value === 'number' ? new Response('', { status: value }) : Response.json(value);
+  }) as typeof fetch;
+  let ids = 0;
+  const client = connect({
+    baseURL: 'http://h',
+    fetch: send,
+    newId: () => `m${++ids}`,
+    random: () => 0,
+    setTimer: (ms, fire) => {
+      if (ms < 30_000) queueMicrotask(fire);
+      return () => undefined;
+    },
+  });
+  onTestFinished(() => client.close());
+  const write = (text: string): void => streams.at(-1)?.enqueue(new TextEncoder().encode(text));
+  const end = (): void => streams.at(-1)?.close();
+  const opened = (count: number) => expect.poll(() => streams.length).toBe(count);
+  return { client, write, end, opened, statuses, posts, streams };
+}
+
+/** A client that has opened the conversation `a`, which has its first entry only. */
+async function opened(answer: Parameters<typeof scripted>[0] = () => overviewed({})) {
+  const server = scripted((path, body) => (path.startsWith('?') ? overviewed({ id: 'a' }) : answer(path, body)));
+  const opening = server.client.open('a');
+  await server.opened(1);
+  server.write(frame('overview', overviewOf(1)) + head());
+  return { ...server, conversation: await opening };
+}
+const overviewed = (value: object, entries = 1) => ({ ...value, overview: overviewOf(entries) });
+
+describe('a message whose signal is aborted before it is sent', () => {
+  it('has a run that is over for whoever iterates it', async () => {
+    const { conversation, posts } = await opened();
+    const run = conversation.send('hi', { signal: AbortSignal.abort() });
+    const items: unknown[] = [];
+    for await (const item of run) items.push(item);
+    for await (const item of run.partialOutput) items.push(item);
+    expect([items, (await run.result).termination, posts]).toEqual([[], 'Cancelled', ['']]);
+  });
+});
