@@ -6,7 +6,7 @@ import type { Observable } from 'rxjs';
 import { RemoteConversation } from '../remote/remoteConversation.ts';
 import type { Ports } from '../runtime/hostPorts.ts';
 import { type ConnectionState, RemoteConnection } from './remoteConnection.ts';
-import type { ServerCalls } from './serverCalls.ts';
+import { closedClient, type ServerCalls } from './serverCalls.ts';
 
 export interface ServerOptions {
   id: string;
@@ -42,8 +42,8 @@ export class ServerConversation<Output = unknown> extends RemoteConversation<Out
   async begin(entries: number): Promise<this> {
     this.#connection.begin();
     await this.#connection.upTo(entries);
-    const { error } = this.connection;
-    if (error) throw error;
+    const { error, state } = this.connection;
+    if (error || state === 'closed') throw error ?? closedClient();
     return this;
   }
 

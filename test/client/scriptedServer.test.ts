@@ -67,3 +67,13 @@ describe('a message whose signal is aborted before it is sent', () => {
     expect([items, (await run.result).termination, posts]).toEqual([[], 'Cancelled', ['']]);
   });
 });
+
+describe('a client that is closed', () => {
+  it('while a conversation opens rejects the opening, since its entries are not here', async () => {
+    const { client, opened } = scripted(() => overviewed({ id: 'a' }, 5));
+    const opening = client.open('a').catch((error: { code: string }) => error.code);
+    await opened(1);
+    await client.close();
+    expect(await opening).toBe('closed');
+  });
+});
