@@ -42,6 +42,7 @@ export class RemoteConnection implements EventTarget, RemoteLink {
   #waiting: { entries: number; resolve(): void }[] = [];
   #reading: Promise<void> = Promise.resolve();
   #isRefreshing = false;
+  #isRefreshDue = false;
   #hasNewEntries = false;
   #ended: (error: RunchartError) => void = () => {};
 
@@ -160,17 +161,21 @@ export class RemoteConnection implements EventTarget, RemoteLink {
 
   /** Only the server has the waiting calls of sub-agents beside which other work still runs. */
   async #refresh(): Promise<void> {
+    this.#isRefreshDue = true;
     if (this.#isRefreshing) return;
     this.#isRefreshing = true;
     const { signal } = this.#abort;
-    const changes = this.log.statusChanges;
-    try {
-      await this.#takeAnswer(await this.#options.calls.call('GET', `${this.#path}?overview`, { signal }), changes);
-    } catch {
-      // The next connection begins with an overview.
-    } finally {
-      this.#isRefreshing = false;
+    // A call that waits by now may not be in the answer that is on its way.
+    while (this.#isRefreshDue) {
+      this.#isRefreshDue = false;
+      const changes = this.log.statusChanges;
+      try {
+        await this.#takeAnswer(await this.#options.calls.call('GET', `${this.#path}?overview`, { signal }), changes);
+      } catch {
+        // The next connection begins with an overview.
+      }
     }
+    this.#isRefreshing = false;
   }
 
   #end(state: ConnectionState): void {

@@ -307,6 +307,43 @@ describe('the link to a process that holds a conversation', () => {
     }
   });
 
+  it('asks again for the waiting calls of sub-agents where one begins to wait while it asks, and then tells all who wait', async () => {
+    const entries = [
+      { type: 'conversation', schema: 1, cwd: '/', createdAt: 1 },
+      { type: 'run-started', runId: 'r' },
+      { type: 'user-message', runId: 'r', messageId: 'u', kind: 'direct', content: [{ type: 'text', text: 'hi' }] },
+      { type: 'agent-output', runId: 'r', item: { type: 'tool-call', callId: 'outer', name: 'spawn', args: {} } },
+      { type: 'tool-started', runId: 'r', callId: 'outer', idempotencyKey: 'k' },
+      { type: 'sub-agent', runId: 'r', callId: 'outer', child: 'b', phase: 'started' },
+    ];
+    const answers: ((pending: object[]) => void)[] = [];
+    const answer = () =>
+      new Promise((resolve) => {
+        const overview = { createdAt: 1, entries: entries.length, status: 'active', unsettled: [] };
+        answers.push((pending) => resolve({ overview: { ...overview, pending } }));
+      });
+    const store = { follow: () => [], act: answer, stateOf: async () => ({ length: entries.length, isHeld: true }) };
+    const { link } = linkTo(() => ({}), { store: store as never });
+    for (const [seq, entry] of entries.entries())
+      link.log.takeEntry({ seq, at: 1, conversationId: 'c', runId: null, ...entry });
+    link.log.takeSignal({ type: 'status', status: 'active' });
+    let synced = 0;
+    const sync = () =>
+      link.sync().then(() => {
+        synced += 1;
+      });
+    const both = [sync(), sync()];
+    await expect.poll(() => answers.length).toBe(1);
+    const call = { callId: 'x', name: 'pay', args: {}, reason: 'approval', suspension: 1, path: ['outer', 'x'] };
+    await flush();
+    answers[0]?.([]);
+    await expect.poll(() => answers.length).toBe(2);
+    expect(synced).toBe(0);
+    answers[1]?.([call]);
+    await Promise.all(both);
+    expect(link.log.pending.map(({ callId }) => callId)).toEqual(['x']);
+  });
+
   it('after its close tells that it has ended, once, and finds no conversation', async () => {
     const { link } = linkTo(() => ({}));
     const ends: string[] = [];

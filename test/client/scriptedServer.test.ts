@@ -77,3 +77,44 @@ describe('a client that is closed', () => {
     expect(await opening).toBe('closed');
   });
 });
+
+describe('the waiting calls of sub-agents', () => {
+  it('that begin to wait while the client asks for them are asked for again', async () => {
+    const answers: ((pending: object[]) => void)[] = [];
+    const { conversation, write } = await opened(
+      () => new Promise((resolve) => answers.push((pending) => resolve({ overview: overviewOf(6, { pending }) }))),
+    );
+    const ofRun = (seq: number, more: object) => frame('entry', entryOf(seq, { runId: 'r', ...more }));
+    const call = { type: 'tool-call', callId: 'outer', name: 'spawn', args: {} };
+    write(ofRun(1, { type: 'run-started' }));
+    write(ofRun(2, { type: 'user-message', messageId: 'u', kind: 'direct', content: [{ type: 'text', text: 'hi' }] }));
+    write(ofRun(3, { type: 'agent-output', item: call }));
+    write(ofRun(4, { type: 'tool-started', callId: 'outer', idempotencyKey: 'k' }));
+    write(ofRun(5, { type: 'sub-agent', callId: 'outer', child: 'b', phase: 'started' }));
+    const waits = (callId: string): void =>
+      write(
+        frame('live', {
+          type: 'tool-progress',
+          runId: 'r',
+          callId: 'outer',
+          elapsedMs: 1,
+          update: { waiting: [callId] },
+        }),
+      );
+    const inner = (callId: string) => ({
+      ...{ callId, name: 'pay', args: {}, reason: 'approval', suspension: 1 },
+      path: ['outer', callId],
+    });
+    waits('one');
+    await expect.poll(() => answers.length).toBe(1);
+    waits('two');
+    waits('three');
+    await expect.poll(() => conversation.log().length).toBe(6);
+    await new Promise((resolve) => setImmediate(resolve));
+    answers[0]?.([inner('one')]);
+    await expect.poll(() => answers.length).toBe(2);
+    answers[1]?.([inner('one'), inner('two'), inner('three')]);
+    await expect.poll(() => conversation.pending.map(({ callId }) => callId)).toEqual(['one', 'two', 'three']);
+    expect(answers).toHaveLength(2);
+  });
+});

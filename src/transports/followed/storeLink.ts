@@ -69,7 +69,8 @@ export class StoreLink implements RemoteLink {
   #ended: RunchartError | undefined;
   #isHeld = true;
   #isViewDue = false;
-  #isRefreshing = false;
+  #isRefreshDue = false;
+  #refreshing: Promise<void> | undefined;
 
   constructor(options: LinkOptions) {
     this.#options = options;
@@ -238,17 +239,26 @@ export class StoreLink implements RemoteLink {
     return { length: (overview as ConversationOverview).entries, isHeld: true };
   }
 
-  async #refresh(): Promise<void> {
-    if (this.#isRefreshing) return;
-    this.#isRefreshing = true;
-    const changes = this.log.statusChanges;
-    try {
-      const { overview } = await this.ask({ type: 'overview' });
-      this.log.takeOverview(overview as ConversationOverview, changes);
-    } catch {
-      // The next request asks again.
-    } finally {
-      this.#isRefreshing = false;
+  /** Resolves when an answer is here that the holder gave after the call. */
+  #refresh(): Promise<void> {
+    this.#isRefreshDue = true;
+    this.#refreshing ??= this.#refreshWhileDue().finally(() => {
+      this.#refreshing = undefined;
+    });
+    return this.#refreshing;
+  }
+
+  async #refreshWhileDue(): Promise<void> {
+    // A call that waits by now may not be in the answer that is on its way.
+    while (this.#isRefreshDue) {
+      this.#isRefreshDue = false;
+      const changes = this.log.statusChanges;
+      try {
+        const { overview } = await this.ask({ type: 'overview' });
+        this.log.takeOverview(overview as ConversationOverview, changes);
+      } catch {
+        // The next request asks again.
+      }
     }
   }
 
