@@ -34,7 +34,7 @@ export const RESTART = Symbol('restart');
 
 /** An entry may contain images. */
 const EVENT_BYTES = 32 * 1_048_576;
-/** Unusable streams in a row, without a usable event between them. */
+/** Unusable streams in a row, without an entry between them, or refusals in a row. */
 const STRIKES = 3;
 
 const hasCode = (error: unknown, code: string): boolean => RunchartError.isRunchartError(error) && error.code === code;
@@ -45,6 +45,7 @@ export class EventReader {
   /** Attempts since the last usable event. */
   #attempts = 0;
   #unusable = 0;
+  #refused = 0;
 
   constructor(target: EventTarget, options: ReaderOptions) {
     this.#target = target;
@@ -69,6 +70,7 @@ export class EventReader {
     const { calls, path, signal } = this.#options;
     try {
       const response = await calls.events(path, this.#target.wanted - 1, signal);
+      this.#refused = 0;
       this.#target.connected();
       const events = eventStream((data, name, isCut) => {
         // The rest of a cut event comes with the next connection.
@@ -107,8 +109,9 @@ export class EventReader {
   #mayPass({ error, isPassing }: ReturnType<typeof failureOf>): boolean {
     if (isPassing) return true;
     // A token may have expired: the next request asks for another one.
-    if (error.code !== 'bad_answer' && error.code !== 'unauthorized') return false;
-    this.#unusable += 1;
-    return this.#unusable < STRIKES;
+    if (error.code === 'unauthorized') this.#refused += 1;
+    else if (error.code === 'bad_answer') this.#unusable += 1;
+    else return false;
+    return this.#refused < STRIKES && this.#unusable < STRIKES;
   }
 }

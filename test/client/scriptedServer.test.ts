@@ -118,3 +118,25 @@ describe('the waiting calls of sub-agents', () => {
     expect(answers).toHaveLength(2);
   });
 });
+
+describe('a token that expires again and again', () => {
+  it('while nothing happens in the conversation ends no connection, as long as each next request is accepted', async () => {
+    const { conversation, end, write, opened: opens, statuses } = await opened();
+    for (let times = 1; times <= 5; times += 1) {
+      statuses.push(401);
+      end();
+      await opens(times + 1);
+      write(frame('overview', overviewOf(1)));
+      await expect.poll(() => conversation.connection.state).not.toBe('connecting');
+    }
+    expect(conversation.connection).toEqual({ state: 'open' });
+  });
+
+  it('ends the connection at the third refusal in a row', async () => {
+    const { conversation, end, statuses } = await opened();
+    statuses.push(401, 403, 401);
+    end();
+    await expect.poll(() => conversation.connection.state).toBe('failed');
+    expect(statuses).toEqual([]);
+  });
+});
