@@ -30,6 +30,8 @@ export class RemoteLog {
   readonly entries: LogEntry[] = [];
   readonly live$: Observable<Live>;
   readonly view$: Observable<ConversationView>;
+  /** Called while the entries that a reset drops are still here. */
+  beforeReset: () => void = () => {};
   readonly #report: Report;
   readonly #unusable: Unusable;
   readonly #reply = new StreamedReply();
@@ -231,6 +233,7 @@ export class RemoteLog {
 
   /** The server has another log under this id now, or a shorter one. */
   reset(): void {
+    this.beforeReset();
     this.entries.length = 0;
     this.#folds = emptyFolds();
     this.#projector = createProjector();

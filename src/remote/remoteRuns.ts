@@ -6,7 +6,7 @@
 import { entryOfMessage, type LogEntry, outputInLog, runOf } from '../../machines/internal.ts';
 import type { Receipt } from '../conversation/receipts.ts';
 import { givenBack, notBegun, RunFeed, RunHandle, type RunResult, runResult } from '../conversation/run.ts';
-import type { RunchartError } from '../errors.ts';
+import { RunchartError } from '../errors.ts';
 import type { Live } from '../live.ts';
 import type { Ports } from '../runtime/hostPorts.ts';
 import type { RemoteLog } from './remoteLog.ts';
@@ -76,6 +76,7 @@ export class RemoteRuns {
     this.#server = server;
     this.#feed = new RunFeed(log);
     log.listen((entry) => this.#hear(entry));
+    log.beforeReset = () => this.#lose();
   }
 
   /** The run of a message, or of a resumption, that the server is asked for. */
@@ -110,11 +111,22 @@ export class RemoteRuns {
     return { messageId, delivered };
   }
 
-  /** The connection has ended: what becomes of the runs, only the log says. */
-  end(error: RunchartError): void {
+  /** No more entries come for these runs and messages: what becomes of them, only the log says. Default: all. */
+  end(error: RunchartError, isLost: (id: string) => boolean = () => true): void {
     this.#stopWaiting();
-    for (const messageId of this.#receipts.keys()) this.#refuse(messageId, error);
-    for (const run of [...this.#open, ...this.#failing]) this.#finish(run, notBegun(run.id, error.code, error.message));
+    for (const messageId of this.#receipts.keys()) if (isLost(messageId)) this.#refuse(messageId, error);
+    for (const run of [...this.#open, ...this.#failing])
+      if (isLost(run.id)) this.#finish(run, notBegun(run.id, error.code, error.message));
+  }
+
+  /** Another log begins. What the server is asked for at this moment may be in it. */
+  #lose(): void {
+    const ids = new Set<unknown>();
+    for (const entry of this.#log.entries) {
+      ids.add(entry.runId);
+      if ('messageId' in entry) ids.add(entry.messageId).add(runOf(entry.messageId));
+    }
+    this.end(new RunchartError('not_found', 'the conversation was deleted'), (id) => ids.has(id));
   }
 
   #refuse(messageId: string, error: RunchartError): void {

@@ -140,3 +140,56 @@ describe('a token that expires again and again', () => {
     expect(statuses).toEqual([]);
   });
 });
+
+describe('a conversation that was deleted and made anew', () => {
+  const ofMessage = (type: string, seq: number, messageId: string, runId: string | null): string =>
+    frame('entry', entryOf(seq, { type, runId, messageId, kind: 'followUp', content: [{ type: 'text', text: 'hi' }] }));
+  const started = (seq: number, runId: string) => frame('entry', entryOf(seq, { type: 'run-started', runId }));
+
+  /** One run and one queued message of the old log, and one message whose answer is on its way. */
+  async function remade(lose: 'overview' | 'reset') {
+    let answerLast = (_: object): void => {};
+    const server = await opened((_, { content, messageId }) => {
+      if (content === 'last')
+        return new Promise((resolve) => {
+          answerLast = resolve;
+        });
+      return overviewed({ messageId, runId: `run_${messageId}` }, content === 'first' ? 3 : 4);
+    });
+    const { conversation, write, end, opened: opens } = server;
+    const first = conversation.send('first', { messageId: 'first' });
+    const queued = conversation.followUp('later');
+    write(started(1, 'run_first') + ofMessage('user-message', 2, 'first', 'run_first'));
+    write(ofMessage('message-queued', 3, queued.messageId, null));
+    await expect.poll(() => conversation.log().length).toBe(4);
+    const last = conversation.send('last', { messageId: 'last' });
+    await expect.poll(() => server.posts.length).toBe(4);
+    end();
+    await opens(2);
+    if (lose === 'reset') write(frame('live', { type: 'reset', runId: '' }));
+    else {
+      write(frame('overview', overviewOf(3, { createdAt: 2 })));
+      await opens(3);
+      write(frame('overview', overviewOf(3, { createdAt: 2 })));
+    }
+    write(head(2) + started(1, 'run_last') + ofMessage('user-message', 2, 'last', 'run_last'));
+    await expect.poll(() => conversation.log().length).toBe(3);
+    answerLast({ messageId: 'last', runId: 'run_last', overview: overviewOf(3, { createdAt: 2 }) });
+    return { ...server, first, queued, last };
+  }
+
+  it.each(['overview', 'reset'] as const)(
+    'takes its runs and queued messages with it, and one of the new log continues: by an %s',
+    async (lose) => {
+      const { write, first, queued, last } = await remade(lose);
+      expect(await first.result).toMatchObject({ termination: 'Error', error: { code: 'not_found' } });
+      await expect(queued.delivered).rejects.toMatchObject({ code: 'not_found' });
+      const items: unknown[] = [];
+      for await (const item of first) items.push(item);
+      const stop = { type: 'run-stop', runId: 'run_last', reason: 'completed', cause: 'end_turn' };
+      write(frame('entry', entryOf(3, stop)));
+      write(frame('entry', entryOf(4, { type: 'checkpoint', boundary: 'RunFinished', runId: 'run_last' })));
+      expect(await last.result).toMatchObject({ runId: 'run_last', reason: 'completed' });
+    },
+  );
+});
