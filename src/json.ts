@@ -8,7 +8,7 @@ import { isLiteral } from './validation.ts';
 
 export const DEPTH_MAX = 64;
 
-const encoder = new TextEncoder();
+const encoder = /* @__PURE__ */ new TextEncoder();
 export const bytesOf = (text: string): number => encoder.encode(text).length;
 
 /**

@@ -40,7 +40,7 @@ export const isEncoded = (data: string): boolean => !data.slice(0, 256).includes
 
 /** Returns true if a text begins like the base64 form of an image. */
 export const isEncodedImage = (text: string): boolean => imageType(fromBase64(text.slice(0, 16)) ?? NONE) !== undefined;
-const NONE = new Uint8Array(0);
+const NONE = /* @__PURE__ */ new Uint8Array(0);
 
 /** The limits of a model for images. A larger image is scaled down before it is sent. */
 export interface ImageLimits {

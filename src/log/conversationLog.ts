@@ -21,7 +21,9 @@ import { guarded } from './isolatedObservable.ts';
 import type { Redact } from './redact.ts';
 
 /** For agents without secrets. */
-export const withoutRedaction: Redact = Object.assign(<T>(value: T): T => value, { entry: (entry: NewEntry) => entry });
+export const withoutRedaction: Redact = /* @__PURE__ */ Object.assign(<T>(value: T): T => value, {
+  entry: (entry: NewEntry) => entry,
+});
 
 /** The folds of a log that a living conversation needs from its start. The same entries give the same folds, read or appended. */
 export interface LogFolds {
