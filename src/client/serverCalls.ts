@@ -5,7 +5,7 @@
  */
 import { RunchartError, thrownText } from '../errors.ts';
 import { type BodyPiece, bodyText, responseBody } from '../models/wire/responseBody.ts';
-import { errorOfCode } from '../remote/errorOfCode.ts';
+import { errorOfCode, requestJson } from '../remote/errorOfCode.ts';
 import type { Ports } from '../runtime/hostPorts.ts';
 
 /** The headers of a request. */
@@ -156,7 +156,7 @@ export class ServerCalls {
         method,
         cache: 'no-store',
         headers: { ...more, ...own, ...(body && { 'content-type': 'application/json' }) },
-        ...(body && { body: JSON.stringify(body) }),
+        ...(body && { body: requestJson(body) }),
         // The body of the events is read under a signal of its own.
         signal: late.signal,
       });

@@ -25,6 +25,7 @@ import { ConfigurationError, type RunchartError } from '../errors.ts';
 import type { ConversationStatus, InFlight, Live } from '../live.ts';
 import type { ConversationView } from '../projector/index.ts';
 import type { Ports } from '../runtime/hostPorts.ts';
+import { requestJson } from './errorOfCode.ts';
 import type { RemoteLog } from './remoteLog.ts';
 import { RemoteRuns } from './remoteRuns.ts';
 
@@ -170,11 +171,13 @@ export class RemoteConversation<Output = unknown> implements Face<Output> {
   }
 
   async decide(decision: Decision): Promise<DecisionReceipt> {
+    requestJson(decision, 'invalid_decision');
     const { receipt } = await this.#act('decisions', decision);
     return receipt as DecisionReceipt;
   }
 
   async settle(callId: string, how: Settlement): Promise<'applied' | 'unknown'> {
+    requestJson({ how }, 'invalid_decision');
     const { receipt } = await this.#act('settlements', { callId, how });
     return receipt as 'applied' | 'unknown';
   }

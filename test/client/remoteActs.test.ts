@@ -275,6 +275,12 @@ describe('the link to a process that holds a conversation', () => {
     },
   );
 
+  it('refuses an act that is no JSON, and asks nobody', async () => {
+    const { link, acts } = linkTo(() => ({}));
+    await expect(link.ask({ type: 'rename', title: 1n })).rejects.toMatchObject({ code: 'configuration' });
+    expect(acts).toEqual([]);
+  });
+
   it('passes on what fails while it carries an act out itself', async () => {
     const { link, acts } = linkTo(
       () => {

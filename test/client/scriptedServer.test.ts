@@ -193,3 +193,24 @@ describe('a conversation that was deleted and made anew', () => {
     },
   );
 });
+
+describe('a value that is no JSON', () => {
+  const circular: { [key: string]: unknown } = {};
+  circular.own = circular;
+
+  it.each([
+    ['a number that is too large for JSON', 1n],
+    ['an object that contains itself', circular],
+  ])('%s is refused at once with the code of the embedded conversation, and nothing is sent', async (_, value) => {
+    const { conversation, posts } = await opened();
+    const json = value as never;
+    const message = expect.stringMatching(/^only JSON can be sent/);
+    const configuration = { code: 'configuration', message };
+    expect((await conversation.send('hi', { context: json }).result).error).toEqual(configuration);
+    await expect(conversation.steer(json).delivered).rejects.toMatchObject(configuration);
+    const edit = conversation.decide({ callId: 'x', action: 'edit', args: json });
+    await expect(edit).rejects.toMatchObject({ name: 'InvalidDecisionError', code: 'invalid_decision', message });
+    await expect(conversation.settle('x', { ran: json })).rejects.toMatchObject({ code: 'invalid_decision', message });
+    expect(posts).toEqual(['']);
+  });
+});

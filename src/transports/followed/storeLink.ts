@@ -8,7 +8,7 @@ import type { Conversation } from '../../conversation/conversation.ts';
 import type { ConversationOverview } from '../../conversation/served/conversationOverview.ts';
 import { RunchartError } from '../../errors.ts';
 import { onDemand } from '../../onDemand.ts';
-import { errorOfCode } from '../../remote/errorOfCode.ts';
+import { errorOfCode, requestJson } from '../../remote/errorOfCode.ts';
 import type { RemoteActName, RemoteAnswer, RemoteLink } from '../../remote/remoteConversation.ts';
 import { RemoteLog } from '../../remote/remoteLog.ts';
 import type { Ports } from '../../runtime/hostPorts.ts';
@@ -126,7 +126,7 @@ export class StoreLink implements RemoteLink {
   /** Resolves when the effect of the act is in this log. */
   async ask(act: object): Promise<RemoteAnswer> {
     // What came as JSON; fields that are undefined are left out.
-    const asked = { ...(JSON.parse(JSON.stringify(act)) as object), actId: this.#options.newId() } as Act;
+    const asked = { ...(JSON.parse(requestJson(act)) as object), actId: this.#options.newId() } as Act;
     const { entries, ...answer } = (await this.#answer(asked)) as { [key: string]: Json };
     if (typeof entries === 'number') await this.#upTo(entries);
     return answer;
