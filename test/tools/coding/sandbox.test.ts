@@ -1,16 +1,16 @@
 /**
  * The sandbox of Bash. Its restrictions are tested if bubblewrap works; the behaviour without one is tested everywhere.
  */
-import { readdirSync, readFileSync } from 'node:fs';
-import { access, mkdir, readFile } from 'node:fs/promises';
+import { accessSync, constants, readdirSync, readFileSync } from 'node:fs';
+import { access, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ConfigurationError } from '../../../src/errors.ts';
 import { bashTool } from '../../../src/tools/coding/bash.ts';
 import { type CodingToolOptions, codingTools } from '../../../src/tools/coding/index.ts';
 import { type Sandbox, sandboxFor, sandboxStatus } from '../../../src/tools/coding/sandbox.ts';
-import { answerOf, definitionOf, type Tool } from '../../../src/tools/tool.ts';
+import { answerOf, type CallGrant, definitionOf, type Tool } from '../../../src/tools/tool.ts';
 import { volume } from '../../support/tier.ts';
 import { type Bench, makeBench } from './codingBench.ts';
 
@@ -33,6 +33,7 @@ async function executed(
   tool: Tool | undefined,
   args: { command: string; network?: boolean },
   signal = new AbortController().signal,
+  more: { cwd?: string; grant?: CallGrant } = {},
 ): Promise<string> {
   const definition = tool && definitionOf(tool);
   const given = {
@@ -45,8 +46,8 @@ async function executed(
     origin: { messageId: 'm' },
     state: {},
   };
-  const more = { progress: () => undefined, now: () => 0, sleep: () => Promise.resolve() };
-  const answer = answerOf(await definition?.execute(args, { ...given, ...more }));
+  const clock = { progress: () => undefined, now: () => 0, sleep: () => Promise.resolve() };
+  const answer = answerOf(await definition?.execute(args, { ...given, ...clock, ...more }));
   return answer && answer.status !== 'pending' ? String(answer.content) : '';
 }
 
@@ -201,6 +202,35 @@ describe.runIf(sandboxStatus().kind === 'bubblewrap')('a command in the sandbox'
     expect(sleeping()).toBe(0);
   });
 
+  const inSandbox = bashTool(sandboxFor('required', {}));
+  const confined = (hide: string[], writes: boolean): { grant: CallGrant } => ({
+    grant: { confinement: { writes, hide, network: false, opensProtected: false } },
+  });
+
+  it.each([
+    ['reads', false],
+    ['changes', true],
+  ])('a command that %s runs, and reads no hidden file, wherever it is', async (_, writes) => {
+    await bench.write('a', 'b');
+    const hide = ['/etc/passwd', join(bench.evil, 's'), ...readdirSync('/run').map((name) => join('/run', name))];
+    const command = 'cat a; cat /etc/passwd; echo c > /made; echo c > /run/made; ls -A /made /run/made';
+    const text = await executed(inSandbox, { command }, undefined, confined(hide, writes));
+    expect(text).toMatch(/^b/);
+    expect(text).not.toContain('root:');
+    expect(text.match(/cannot access/g)).toHaveLength(2);
+  });
+
+  it.runIf(isWritable('/run'))('it runs in a directory below /run', async () => {
+    const cwd = await mkdtemp('/run/runchart-');
+    try {
+      const command = `echo a > inside; cat inside; ls /run; echo b > /run/made`;
+      const text = await executed(inSandbox, { command }, undefined, { cwd });
+      expect(text).toMatch(new RegExp(`^a\n${basename(cwd)}\n.*Read-only`));
+    } finally {
+      await rm(cwd, { recursive: true });
+    }
+  });
+
   it('it may write where the host permits, and in its own /tmp only', async () => {
     const options: CodingToolOptions = { ...required, sandboxOptions: { write: [bench.evil] } };
     await run(`echo b > ${join(bench.evil, 'new')}; echo c > /tmp/runchart-own; ls /tmp`, options);
@@ -208,6 +238,15 @@ describe.runIf(sandboxStatus().kind === 'bubblewrap')('a command in the sandbox'
     expect(await exists('/tmp/runchart-own')).toBe(false);
   });
 });
+
+function isWritable(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 function aborting(): { signal: AbortSignal; abort(): void } {
   const controller = new AbortController();

@@ -54,7 +54,7 @@ export function bubblewrapFault(): string | undefined {
 
 /**
  * The words before the command's own. Later binds cover earlier ones, so writable places come first, then read-only
- * ones, then hidden ones.
+ * ones, then hidden ones. A new root or `/run` is made read-only last, because places are created in it.
  */
 export async function bubblewrapWords(places: SandboxPlaces): Promise<Binds> {
   const { args, release } = places.onlyReads
@@ -63,8 +63,10 @@ export async function bubblewrapWords(places: SandboxPlaces): Promise<Binds> {
   const hidden = places.hidden.flatMap(({ path, isDirectory }) =>
     isDirectory ? ['--tmpfs', path] : ['--ro-bind', '/dev/null', path],
   );
+  const made = places.onlyReads ? '/' : (await hidesSockets(places)) ? SOCKETS : undefined;
+  const closed = made === undefined ? [] : ['--remount-ro', made];
   const network = places.network ? [] : ['--unshare-net'];
-  return { args: [...NAMESPACES, ...network, ...args, ...hidden, '--chdir', places.root, '--'], release };
+  return { args: [...NAMESPACES, ...network, ...args, ...hidden, ...closed, '--chdir', places.root, '--'], release };
 }
 
 /** System directories with programs and libraries, without personal files. */
@@ -76,19 +78,22 @@ const SYSTEM = [
 function readingBinds({ root, programs }: SandboxPlaces): string[] {
   const args = ['--tmpfs', '/', '--tmpfs', '/tmp'];
   for (const path of [...SYSTEM, ...programs, root]) args.push('--ro-bind-try', path, path);
-  return [...args, ...HELD, '--remount-ro', '/'];
+  return [...args, ...HELD];
 }
 
 /** Sockets of machine services such as docker's. A command that reaches one can leave the sandbox. */
 const SOCKETS = '/run';
 const NO_SOCKETS = ['/run/systemd/resolve', '/run/current-system', '/run/opengl-driver', '/run/wrappers'];
 
+/** False if there is no such directory, or a writable place contains it. */
+const hidesSockets = async ({ writable }: SandboxPlaces): Promise<boolean> =>
+  (await placed(SOCKETS))?.path === SOCKETS && !writable.some((from) => isInside(from, SOCKETS));
+
 async function changingBinds(places: SandboxPlaces): Promise<Binds> {
   const args = ['--ro-bind', '/', '/', ...HELD, '--tmpfs', '/tmp'];
-  if ((await placed(SOCKETS))?.path === SOCKETS) {
+  if (await hidesSockets(places)) {
     args.push('--tmpfs', SOCKETS);
     for (const path of NO_SOCKETS) args.push('--ro-bind-try', path, path);
-    args.push('--remount-ro', SOCKETS);
   }
   for (const path of places.writable) args.push('--bind', path, path);
   // A mount point cannot be renamed.
