@@ -101,6 +101,12 @@ describe.each(ENGINES)('Grep with $engine', ({ path }) => {
     expect((await grep({ pattern: SECRET, path: 'd/s' })).code).toBe('outside_workspace');
   });
 
+  it('a line that contains other line ends is one line, and no match follows from its text', async () => {
+    await bench.write('ends.txt', 'a match\r2:1:b\u20283:1:c\u0085\nb\nc\n');
+    expect(await found({ pattern: 'match' })).toEqual(['ends.txt:1: a match\r2:1:b\u20283:1:c\u0085']);
+    expect(await found({ pattern: '^2' })).toEqual(NOTHING);
+  });
+
   it('of a long line it shows the part around the match, and never half of a character', async () => {
     await bench.write('min.js', `${'🎉'.repeat(500)}zneedles${'🎉'.repeat(500)}\n`);
     expect(await found({ pattern: 'needle' })).toEqual([`min.js:1: …${'🎉'.repeat(49)}zneedles${'🎉'.repeat(96)}…`]);
@@ -319,7 +325,7 @@ const patterns = fc
   .tuple(fc.constantFrom('', '(?i)'), fc.array(grouped, { minLength: 1, maxLength: 3 }))
   .map(([first, rest]) => first + rest.join(''))
   .filter((each) => each !== '');
-const texts = fc.array(fc.string({ unit: fc.constantFrom(...'abABékK\u212a_-".[/<1 \t\u00a0🎉') }), {
+const texts = fc.array(fc.string({ unit: fc.constantFrom(...'abABékK\u212a_-".[/<1: \t\r\u00a0\u2028🎉') }), {
   minLength: 1,
   maxLength: 6,
 });

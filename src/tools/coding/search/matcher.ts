@@ -248,10 +248,12 @@ async function runRipgrep(
   }
 }
 
-/** Parses lines of `number:column:text`. A column counts bytes from 1. */
+/** Parses lines of `number:column:text`, whose texts may contain any line end but LF. A column counts bytes from 1. */
 function hitsOf(printed: string, texts: readonly string[]): Hit[] {
   const hits: Hit[] = [];
-  for (const [, number, column] of printed.matchAll(/^(\d+):(\d+):.*$/gm)) {
+  for (const line of printed.split('\n')) {
+    const [, number, column] = /^(\d+):(\d+):/.exec(line) ?? [];
+    if (number === undefined) continue;
     const index = Number(number) - 1;
     const before = Buffer.from(texts[index] ?? '').subarray(0, Number(column) - 1);
     hits.push([index, before.toString().length]);
