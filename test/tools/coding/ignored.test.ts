@@ -64,6 +64,11 @@ describe('.gitignore', () => {
     expect(await glob('*.ts', join(bench.root, 'src'))).toEqual(['[no file matches]']);
   });
 
+  it('with a byte order mark has the same rules', async () => {
+    await bench.write('src/.gitignore', '\uFEFF*.gen.ts\n');
+    expect(await glob('**', 'src')).toEqual(['src/top.txt']);
+  });
+
   it('of a hostile author does not hold up a search', async () => {
     const names = Array.from({ length: 300 }, (_, index) => `${'a'.repeat(240)}${index}`);
     for (const name of names) await bench.write(`deep/${name}`, '');

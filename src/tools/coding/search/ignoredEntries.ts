@@ -67,7 +67,8 @@ async function rulesIn(heldPath: string): Promise<IgnoreRule[]> {
   try {
     const stats = await file?.stat();
     if (!file || !stats?.isFile() || stats.size > FILE_BYTES_MAX) return [];
-    return ignoreRules(await file.readFile('utf8'));
+    // Git skips a byte order mark too.
+    return ignoreRules((await file.readFile('utf8')).replace(/^\uFEFF/, ''));
   } catch {
     return [];
   } finally {
