@@ -84,7 +84,10 @@ async function openDirectory(directory: string, root: string) {
       const next = `${pathOf(handle)}/${part}`;
       const below = await open(next, flags).catch(async (error: NodeJS.ErrnoException) => {
         if (error.code !== 'ENOENT') throw error;
-        await mkdir(next);
+        // Another call may have made it in between.
+        await mkdir(next).catch((made: NodeJS.ErrnoException) => {
+          if (made.code !== 'EEXIST') throw made;
+        });
         return open(next, flags);
       });
       await handle.close();

@@ -86,6 +86,14 @@ describe('Write', () => {
     expect(await readdir(join(bench.root, 'a/b'))).toEqual(['new.txt']);
   });
 
+  it('several calls at the same time create files in one new directory', async () => {
+    for (let round = 0; round < 5; round += 1) {
+      const paths = ['a', 'b', 'c', 'd'].map((name) => `new${round}/below/${name}`);
+      const replies = await Promise.all(paths.map((path) => write(path, 'x')));
+      expect(replies.map(({ text }) => text)).toEqual(paths.map((path) => `Created ${path} (1 line)`));
+    }
+  });
+
   it.each([
     ['', '0 lines'],
     ['a', '1 line'],
