@@ -50,6 +50,9 @@ const stampOf = ({ ino, size, mtimeMs }: Stats): string => `${ino}/${size}/${mti
 
 /** Returns undefined on success. */
 export async function putFile(place: Place, bytes: Uint8Array, replaced?: Replaced): Promise<Refusal | undefined> {
+  if (bytes.length > FILE_BYTES_MAX) {
+    return refused('too_large', `${shownName(place.name)} would be larger than ${FILE_BYTES_MAX} bytes: write less`);
+  }
   const directory = dirname(place.path);
   let opened: { handle: FileHandle | undefined; path: string } | undefined;
   try {

@@ -128,6 +128,17 @@ describe('Write', () => {
     }
   });
 
+  it('no file becomes larger than 10 MiB, whatever its characters take', async () => {
+    const most = 10 * 1_048_576;
+    const reply = { code: 'too_large', text: `a.txt would be larger than ${most} bytes: write less` };
+    expect(await write('a.txt', '€'.repeat(most / 3 + 1))).toMatchObject(reply);
+    expect(await readdir(bench.root)).toEqual([]);
+    expect(await write('a.txt', 'x'.repeat(most / 3 + 1))).toMatchObject({ status: 'success' });
+    expect(await edit('a.txt', 'x', '€', true)).toMatchObject(reply);
+    expect((await stat(join(bench.root, 'a.txt'))).size).toBe(Math.floor(most / 3 + 1));
+    expect(await edit('a.txt', 'x', 'é', true)).toMatchObject({ status: 'success' });
+  });
+
   it('it leaves no temporary file where it is refused or fails', async () => {
     await bench.write('a.txt', 'one');
     await write('a.txt', 'two');
