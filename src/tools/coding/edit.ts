@@ -6,7 +6,7 @@
 import * as z from 'zod';
 import { nextTurn } from '../../timeLimit.ts';
 import { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from '../tool.ts';
-import { bytesOfText, diffOf, type FileText, lineOf, readText, replacedIn } from './fileText.ts';
+import { bytesOfText, diffOf, type FileText, lineOf, readText, replacedIn, textArgument } from './fileText.ts';
 import { hashOf, type KnownFiles } from './knownFiles.ts';
 import { shownName } from './search/listing.ts';
 import { placesIn } from './search/textPlaces.ts';
@@ -21,8 +21,10 @@ const EDITS_CPU_MS = 5_000;
 
 const filePath = pathArgument.describe('The file, relative to the working directory or absolute inside it.');
 const textEdit = z.object({
-  old_string: z.string().min(1).describe('The text to replace, without line numbers; it must stand in the file once.'),
-  new_string: z.string().describe('What takes its place.'),
+  old_string: textArgument
+    .min(1)
+    .describe('The text to replace, without line numbers; it must stand in the file once.'),
+  new_string: textArgument.describe('What takes its place.'),
   replace_all: z.boolean().optional().describe('Replace every place where old_string stands.'),
 });
 export type TextEdit = z.infer<typeof textEdit>;

@@ -2,6 +2,7 @@
  * The text of a file with its line ends and byte order mark, and the diff between two texts. Rule: a file that is not
  * UTF-8 is refused, because it could not be written back. The model's text uses LF, and a file keeps its own line ends.
  */
+import * as z from 'zod';
 import { beginning } from '../../printable.ts';
 import { shownName } from './search/listing.ts';
 import type { TextPlace } from './search/textPlaces.ts';
@@ -16,6 +17,11 @@ export interface FileText {
 }
 
 const MARK = '\uFEFF';
+
+/** A text in a tool's arguments. A file cannot hold half of a character, and a search for one would find part of another. */
+export const textArgument = z
+  .string()
+  .refine((text) => !/\p{Surrogate}/u.test(text), 'must not hold half of a character (a lone surrogate)');
 
 export function readText(bytes: Uint8Array, name: string): ({ kind: 'text' } & FileText) | Refusal {
   if (bytes.includes(0)) return refused('binary', `${shownName(name)} is no text (it holds NUL bytes)`);

@@ -7,7 +7,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as z from 'zod';
 import { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from '../tool.ts';
-import { bytesOfText, diffOf, readText, withLineEnds } from './fileText.ts';
+import { bytesOfText, diffOf, readText, textArgument, withLineEnds } from './fileText.ts';
 import { hashOf, type KnownFiles } from './knownFiles.ts';
 import { shownName } from './search/listing.ts';
 import { grantedPlace, type Place, pathArgument, type Refusal, refusal, refused } from './workspace.ts';
@@ -17,7 +17,7 @@ const CONTENT_CHARACTERS_MAX = 4 * 1_048_576;
 
 const parameters = z.object({
   file_path: pathArgument.describe('The file, relative to the working directory or absolute inside it.'),
-  content: z.string().max(CONTENT_CHARACTERS_MAX).describe('All that the file is to hold.'),
+  content: textArgument.max(CONTENT_CHARACTERS_MAX).describe('All that the file is to hold.'),
 });
 
 export const writeTool = (knownFiles: KnownFiles): Tool =>

@@ -285,6 +285,23 @@ describe('Edit', () => {
     expect((await edit('a.txt', 'x', 'z', true)).text).toMatch(new RegExp(`^Changed a\\.txt in ${count} places\n`));
   });
 
+  it('half of a character is neither found nor written', async () => {
+    await bench.write('a.txt', 'a🎉b');
+    await read('a.txt');
+    for (const [old, replacement] of [
+      ['\ud83c', 'x'],
+      ['\udf89b', 'x'],
+      ['b', '\ud83c'],
+      ['b', '🎉\udf89'],
+    ] as const) {
+      expect((await edit('a.txt', old, replacement)).text).toBe('must not hold half of a character (a lone surrogate)');
+    }
+    expect(await write('a.txt', 'x\ud83c')).toMatchObject({ status: 'invalid' });
+    expect(await content('a.txt')).toBe('a🎉b');
+    expect((await edit('a.txt', '🎉', '🎈')).status).toBe('success');
+    expect(await content('a.txt')).toBe('a🎈b');
+  });
+
   it('a text that overlaps itself has several occurrences', async () => {
     await bench.write('a.txt', 'aaaa');
     await read('a.txt');
