@@ -42,17 +42,17 @@ export const erred = (code: string, words: string): Erred => ({
 
 /** The number of UTF-16 units from one end that fit into `bytes`; a surrogate pair is not split. */
 function unitsWithin(words: string, bytes: number, from: 'head' | 'tail'): number {
-  const last = words.length - 1;
-  const at = (index: number): number => words.charCodeAt(from === 'head' ? index : last - index);
+  const codeAt = (at: number): number => words.codePointAt(at) ?? 0;
   let bytesLeft = bytes;
   let units = 0;
-  for (; units <= last; units++) {
-    const code = at(units);
-    bytesLeft -= code < 0x80 ? 1 : code < 0x800 || (code >= 0xd800 && code < 0xe000) ? 2 : 3;
+  while (units < words.length) {
+    const at = from === 'head' ? units : words.length - units - 1;
+    const code = from === 'tail' && codeAt(at - 1) > 0xffff ? codeAt(at - 1) : codeAt(at);
+    bytesLeft -= code < 0x80 ? 1 : code < 0x800 ? 2 : code > 0xffff ? 4 : 3;
     if (bytesLeft < 0) break;
+    units += code > 0xffff ? 2 : 1;
   }
-  const split = from === 'head' ? 0xd800 : 0xdc00;
-  return units > 0 && units <= last && (at(units - 1) & 0xfc00) === split ? units - 1 : units;
+  return units;
 }
 
 /** Keeps the head and the tail of a text that is too long. */

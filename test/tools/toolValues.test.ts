@@ -30,6 +30,15 @@ describe('a text that is cut', () => {
     },
   );
 
+  test('of halves of characters, which take three bytes each, repeats nothing and is shorter than the bound', () => {
+    for (const half of ['\ud83c', '\udf89']) {
+      const text = cut(half.repeat(400), 1_000);
+      const [head = '', left, tail = ''] = text.split(/\n\[(\d+) characters left out\]\n/);
+      expect([head.length, Number(left), tail.length]).toEqual([158, 84, 158]);
+      expect(bytesOf(text)).toBeLessThanOrEqual(1_000);
+    }
+  });
+
   test('keeps its beginning and its end', () => {
     const text = cut(`begin${'x'.repeat(500)}end`, 200);
     expect([text.startsWith('begin'), text.endsWith('end')]).toEqual([true, true]);
