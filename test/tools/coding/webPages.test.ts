@@ -125,6 +125,13 @@ describe('the part of a page that is shown', () => {
     expect((await shown(plain, text.slice(0, length), more)).text).toBe(wanted);
   });
 
+  it('never ends with half of a character, and is read on with the whole one', async () => {
+    const page = `${text.slice(0, 49_999)}🎉end`;
+    const first = `${text.slice(0, 49_999)}\n[5 characters follow: read on with offset 49999]`;
+    expect((await shown(plain, page)).text).toBe(first);
+    expect((await shown(plain, page, { offset: 49_999 })).text).toBe('🎉end');
+  });
+
   it.each([{ offset: -1 }, { offset: 0.5 }, { url: '' }, { url: `http://a.test/${'x'.repeat(2_048)}` }])(
     'is asked for with valid arguments, unlike %j',
     async (more) => {

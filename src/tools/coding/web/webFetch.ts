@@ -3,6 +3,7 @@
  * of a redirect. A redirect to another host is reported instead of followed, because the call was allowed for one host.
  */
 import * as z from 'zod';
+import { beginning } from '../../../printable.ts';
 import { defineTool, type Tool, type ToolResult, toolResult } from '../../tool.ts';
 import { shownName } from '../search/listing.ts';
 import { plainText } from '../shell.ts';
@@ -121,7 +122,7 @@ function decodedText(bytes: Buffer, type: string): string {
 function shownPage({ url, status, text }: Visited, offset: number): ToolResult {
   // The text may drive no terminal.
   const plain = plainText(Buffer.from(text, 'utf8'));
-  const shown = plain.slice(offset, offset + CHARACTERS_MAX);
+  const shown = beginning(plain.slice(offset), CHARACTERS_MAX);
   const end = offset + shown.length;
   const more = end < plain.length ? `\n[${plain.length - end} characters follow: read on with offset ${end}]` : '';
   const body = shown === '' ? '[no text]' : shown;
