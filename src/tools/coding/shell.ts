@@ -340,7 +340,7 @@ function withoutHalfAtStart(bytes: Buffer): Buffer {
 }
 
 /** Removes an incomplete UTF-8 character, which is at most three bytes. */
-function withoutHalfAtEnd(bytes: Buffer): Buffer {
+export function withoutHalfAtEnd(bytes: Buffer): Buffer {
   let at = bytes.length - 1;
   while (at > bytes.length - CHARACTER_BYTES && isContinuation(bytes[at])) at -= 1;
   const lead = bytes[at] ?? 0;

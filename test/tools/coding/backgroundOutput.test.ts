@@ -1,11 +1,13 @@
 /** What the end of a command in the background releases, whatever ended it and whether anybody has read its output. */
-import { readdir, readlink } from 'node:fs/promises';
+import { readdir, readlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createAgent } from '../../../src/index.ts';
 import { codingTools } from '../../../src/node.ts';
 import { scriptedModel } from '../../../src/testing/index.ts';
 import { BackgroundCommand, backgroundCommandsOf } from '../../../src/tools/coding/commands/backgroundCommands.ts';
+import { temporaryFolder } from '../../support/temporaryFolder.ts';
 import { hasProc } from './liveProcesses.ts';
 
 const LONG = 'head -c 200000 /dev/zero | tr "\\0" x; echo';
@@ -70,6 +72,27 @@ describe.skipIf(!hasProc)('a command whose long output nobody has read', () => {
 const sleepCall = (callId: string) => ({
   ...({ type: 'tool-call', callId, name: 'Bash' } as const),
   args: JSON.stringify({ command: 'sleep 1000', run_in_background: true }),
+});
+
+describe('a command whose output is read while it runs', () => {
+  it('splits no character between two readings, and its last bytes are never lost', async () => {
+    const folder = temporaryFolder();
+    const step = (name: string): string => `until [ -e ${join(folder, name)} ]; do sleep 0.01; done`;
+    const printed = ['a\\xc3', '\\xa9b\\xf0\\x9f', '\\x8e\\x89c\\xc3'].map((bytes) => `printf '${bytes}'`);
+    const command = started([printed[0], step('1'), printed[1], step('2'), printed[2]].join('; '));
+    onTestFinished(() => command.stop());
+    for (const [index, wanted] of ['a', 'éb'].entries()) {
+      let text = '';
+      const read = (): string => {
+        text += command.read().text();
+        return text;
+      };
+      await expect.poll(read).toBe(wanted);
+      await writeFile(join(folder, String(index + 1)), '');
+    }
+    await command.ended;
+    expect(command.read().text()).toBe('🎉c\ufffd');
+  });
 });
 
 describe('the commands of a conversation', () => {

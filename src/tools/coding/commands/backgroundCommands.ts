@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { thrownMessage } from '../../../errors.ts';
 import { onConversationEnd, type Tool, type ToolContext } from '../../tool.ts';
 import type { Launcher } from '../sandbox.ts';
-import { Output, runInto, type ShellEnd } from '../shell.ts';
+import { Output, runInto, type ShellEnd, withoutHalfAtEnd } from '../shell.ts';
 import { SpilledOutput } from '../spilledOutput.ts';
 
 /** Commands of one conversation that run at the same time. */
@@ -36,17 +36,22 @@ export class BackgroundCommand {
   end: BackgroundEnd | undefined;
   readonly #stop = new AbortController();
   #unread = new Output(new SpilledOutput());
+  /** The beginning of a character whose rest has not come. It belongs to the next reading. */
+  #half = Buffer.alloc(0);
 
   constructor(id: string, { command, cwd, timeoutMs, launcher }: BackgroundStart) {
     this.id = id;
     this.command = command;
     this.timeoutMs = timeoutMs;
     const sink = {
-      push: (chunk: Buffer): void => this.#unread.push(chunk),
+      push: (chunk: Buffer): void => this.#push(chunk),
       bytes: 0,
       lastLine: (): string => '',
-      // The file of a long output is closed, also if nobody reads it.
-      end: (): void => this.#unread.end(),
+      end: (): void => {
+        this.#unread.push(this.#half);
+        // The file of a long output is closed, also if nobody reads it.
+        this.#unread.end();
+      },
     };
     const options = { cwd, timeoutMs, launcher, signal: this.#stop.signal, isBackground: true };
     this.ended = runInto(sink, command, { ...options, progress: () => undefined })
@@ -58,6 +63,13 @@ export class BackgroundCommand {
         this.end = end;
         return end;
       });
+  }
+
+  #push(chunk: Buffer): void {
+    const bytes = Buffer.concat([this.#half, chunk]);
+    const whole = withoutHalfAtEnd(bytes);
+    this.#half = bytes.subarray(whole.length);
+    this.#unread.push(whole);
   }
 
   get isRunning(): boolean {
