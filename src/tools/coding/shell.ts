@@ -217,6 +217,8 @@ const MORE = 'RUNCHART_BASH_ENV';
 /** Every process of a command inherits this variable. */
 const MARK = 'RUNCHART_CALL';
 const PASSWORD_IN_ADDRESS = /\/\/[^/@\s]+@/;
+/** A proxy may be written without a scheme. */
+const PASSWORD_OF_PROXY = /^[^/@\s]+@/;
 
 /** The environment of a command. `mark` identifies its processes. */
 export function commandEnvironment(host: NodeJS.ProcessEnv, mark: string): Record<string, string> {
@@ -225,7 +227,8 @@ export function commandEnvironment(host: NodeJS.ProcessEnv, mark: string): Recor
     const [name, value = ''] = entry;
     if (more.has(name)) return true;
     const listed = NAMES.has(name.toUpperCase()) || /^LC_[A-Z]+$/.test(name);
-    return listed && !PASSWORD_IN_ADDRESS.test(value);
+    const hasPassword = PASSWORD_IN_ADDRESS.test(value) || (/_proxy$/i.test(name) && PASSWORD_OF_PROXY.test(value));
+    return listed && !hasPassword;
   });
   // If this program itself runs inside a command, the outer mark stays, so that both trees are found.
   const marks = [host[MARK], mark].filter(Boolean).join(' ');

@@ -39,6 +39,16 @@ describe('the environment of a command', () => {
     },
   );
 
+  it.each(['HTTP_PROXY', 'https_proxy', 'all_proxy', 'NO_PROXY'])(
+    'nor a proxy with a password and no scheme, as %s',
+    (name) => {
+      expect(commandEnvironment({ [name]: 'me:hunter2@proxy:1' }, 'm1')).not.toHaveProperty(name);
+      expect(commandEnvironment({ [name]: 'hunter2@proxy' }, 'm1')).not.toHaveProperty(name);
+      expect(commandEnvironment({ [name]: 'proxy:1' }, 'm1')).toHaveProperty(name);
+      expect(commandEnvironment({ LANGUAGE: 'de:de_AT@euro' }, 'm1')).toHaveProperty('LANGUAGE');
+    },
+  );
+
   it('it contains the variables that the host names in RUNCHART_BASH_ENV too', () => {
     const host = { ...secrets, RUNCHART_BASH_ENV: 'DATABASE_URL, HARMLESS_LOOKING,' };
     const { DATABASE_URL, HARMLESS_LOOKING } = secrets;
