@@ -5,7 +5,7 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { isMask, maskMissing, unmask } from '../../../src/tools/coding/sandbox/sandboxMasks.ts';
 import { sandboxFor, sandboxStatus } from '../../../src/tools/coding/sandbox.ts';
 import { runShell } from '../../../src/tools/coding/shell.ts';
@@ -131,6 +131,24 @@ describe.runIf(sandboxStatus().kind === 'bubblewrap')('a protected place', () =>
     controller.abort(new Error('cancelled'));
     await expect(running).rejects.toThrow('cancelled');
     expect(existsSync(join(bench.root, '.envrc'))).toBe(false);
+  });
+});
+
+describe.runIf(sandboxStatus().kind === 'bubblewrap')('credentials of the home directory', () => {
+  afterEach(() => vi.unstubAllEnvs());
+
+  it.each([
+    ['reads', false],
+    ['changes', true],
+  ])('are hidden from a command that %s and starts there', async (_, writes) => {
+    vi.stubEnv('HOME', bench.root);
+    await bench.write('.aws/credentials', 'KEY');
+    await bench.write('.netrc', 'KEY');
+    await bench.write('notes', 'words');
+    const text = await run('cat notes .netrc .aws/credentials; grep -r KEY .; ls -d .aws', { writes });
+    expect(text).toMatch(/^words/);
+    expect(text).not.toContain('KEY');
+    expect(text).toMatch(/^\.aws$/m);
   });
 });
 

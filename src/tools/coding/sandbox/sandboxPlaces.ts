@@ -61,16 +61,21 @@ export async function sandboxPlaces(
   const onlyReads = confinement?.writes === false;
   const writable = onlyReads ? [] : await foundPlaces([root, ...(options.write ?? [])], root);
   const directories = writable.map(({ path }) => path);
-  const named = [...(options.hide ?? []), ...(confinement?.hide ?? [])];
+  const programs = await programDirectories();
+  const credentials = await foundPlaces(CREDENTIALS, root);
+  // A command that only reads sees nothing else of the home directory.
+  const isSeen = ({ path }: FoundPlace): boolean =>
+    !onlyReads || [root, ...programs].some((from) => isInside(from, path));
+  const named = await foundPlaces([...(options.hide ?? []), ...(confinement?.hide ?? [])], root);
   const isGuarded = !onlyReads && !confinement?.opensProtected;
   return {
     root,
     onlyReads,
-    programs: await programDirectories(),
+    programs,
     writable: directories,
     hold: onlyReads ? [] : (confinement?.hold ?? []).filter((path) => isInside(root, path)),
     protected: isGuarded ? await protectedPlaces(root, directories, confinement?.makesRepository) : undefined,
-    hidden: await foundPlaces([...(onlyReads ? [] : CREDENTIALS), ...named], root),
+    hidden: [...credentials.filter(isSeen), ...named],
     network: confinement?.network === true || options.network === true,
   };
 }
