@@ -9,6 +9,8 @@ const BLOCKS: ReadonlySet<string> = new Set(
    h5 h6 header hr li main nav ol p pre section summary table tbody thead tr ul`.split(/\s+/),
 );
 const PARAGRAPHS: ReadonlySet<string> = new Set('p h1 h2 h3 h4 h5 h6 pre ul ol table blockquote dl'.split(' '));
+/** Elements that a slash at the end of their tag closes. In HTML it closes no other. */
+const SELF_CLOSING: ReadonlySet<string> = new Set(['svg', 'math']);
 const TAG = /^<(\/?)([a-zA-Z][a-zA-Z0-9-]*)/;
 const ADDRESS_MAX = 500;
 
@@ -31,7 +33,8 @@ export function htmlText(html: string, base: string): PageText {
 
 /** Handles the markup at `open`, and returns the position after it. */
 function afterMarkup(html: string, open: number, writer: PageWriter): number {
-  if (html.startsWith('<!--', open)) return after(html, '-->', open + 4);
+  // `<!-->` is a comment too.
+  if (html.startsWith('<!--', open)) return after(html, '-->', open + 2);
   const match = TAG.exec(html.slice(open, open + 64));
   if (!match) {
     const isMarkup = /^<[!?/]/.test(html.slice(open, open + 2));
@@ -43,7 +46,8 @@ function afterMarkup(html: string, open: number, writer: PageWriter): number {
   const end = endOfTag(html, open + whole.length);
   if (slash === '/') writer.close(name);
   else writer.open(name, html.slice(open + whole.length, Math.max(open + whole.length, end - 1)));
-  if (slash === '/' || !LEFT_OUT.has(name)) return end;
+  const isEmpty = SELF_CLOSING.has(name) && html.startsWith('/>', end - 2);
+  if (slash === '/' || isEmpty || !LEFT_OUT.has(name)) return end;
   return endOfElement(html, name, end);
 }
 
