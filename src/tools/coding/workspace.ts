@@ -266,14 +266,16 @@ export function notADirectory({ type, name }: Place): Refusal {
 }
 
 /** Converts a file system error to a refusal. */
-export function failure(error: unknown, path: string): Refusal {
+export function failure(error: unknown, path: string, act: 'read' | 'written' = 'read'): Refusal {
   const code = codeOf(error);
   const shown = shownName(path);
   if (code === 'ELOOP') return outside(path);
   if (code === 'ENAMETOOLONG')
     return refused('invalid_arguments', `${shown} has a part that is too long for a file name`);
-  if (isMissing(error)) return refused('not_found', `there is no ${shown}`);
-  return refused('unreadable', `${shown} cannot be read (${code})`);
+  if (act === 'written' && code === 'ENOTDIR')
+    return refused('not_a_directory', `${shown} cannot be written: a directory of its path is a file`);
+  if (act === 'read' && isMissing(error)) return refused('not_found', `there is no ${shown}`);
+  return refused('unreadable', `${shown} cannot be ${act} (${code})`);
 }
 
 const ENTRIES_MAX = 200_000;

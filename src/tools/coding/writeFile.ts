@@ -60,7 +60,7 @@ export async function putFile(place: Place, bytes: Uint8Array, replaced?: Replac
     if (!opened) return moved(place);
     return await replace(opened.path, place, bytes, replaced);
   } catch (error) {
-    return failure(error, place.name);
+    return failure(error, place.name, 'written');
   } finally {
     await opened?.handle?.close();
   }

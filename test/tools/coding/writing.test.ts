@@ -1,4 +1,5 @@
 /** Write and Edit: their changes, the kept properties, and the refusals. */
+import { existsSync } from 'node:fs';
 import { chmod, link, lstat, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -248,7 +249,19 @@ describe('Write', () => {
     expect(await write('dir', 'x')).toMatchObject({ code: 'not_a_file' });
     expect(await write('.', 'x')).toMatchObject({ code: 'not_a_file' });
     await bench.write('plain', 'x');
-    expect((await write('plain/below', 'x')).status).toBe('error');
+    for (const path of ['plain/below', 'plain/far/below'])
+      expect(await write(path, 'x')).toEqual({
+        ...{ status: 'error', code: 'not_a_directory' },
+        text: `${path} cannot be written: a directory of its path is a file`,
+      });
+  });
+
+  it.runIf(existsSync('/sys/kernel'))('a failure of the file system is named as one of writing', async () => {
+    const place = await placeOf('/sys/kernel', 'new');
+    if (place.kind === 'refused') throw new Error(place.message);
+    expect(await putFile(place, Buffer.from('x'))).toMatchObject({
+      message: expect.stringMatching(/^new cannot be written \(E[A-Z]+\)$/),
+    });
   });
 });
 
