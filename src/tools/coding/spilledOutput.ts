@@ -12,8 +12,10 @@ const FILE_BYTES_MAX = 64 * 1_024 * 1_024;
 const ALL_BYTES_MAX = 256 * 1_024 * 1_024;
 
 let directory: string | undefined;
-/** File sizes by path, the oldest first. */
+/** Sizes of finished files by path, the oldest first. */
 const files = new Map<string, number>();
+/** The bytes of all files, with those that are still written. */
+let allBytes = 0;
 let made = 0;
 
 function ownDirectory(): string {
@@ -24,15 +26,15 @@ function ownDirectory(): string {
   return own;
 }
 
-function makeRoom(bytes: number): void {
-  let all = bytes;
-  for (const size of files.values()) all += size;
+/** Removes finished files until the bytes fit. Returns how many do. */
+function roomFor(bytes: number): number {
   for (const [path, size] of files) {
-    if (all <= ALL_BYTES_MAX) return;
+    if (allBytes + bytes <= ALL_BYTES_MAX) break;
     rmSync(path, { force: true });
     files.delete(path);
-    all -= size;
+    allBytes -= size;
   }
+  return Math.min(bytes, ALL_BYTES_MAX - allBytes);
 }
 
 /** True if an absolute path is the path of such a file. */
@@ -43,7 +45,7 @@ export class SpilledOutput {
   #path: string | undefined;
   #file: number | undefined;
   #bytes = 0;
-  /** The file has reached its limit or failed. */
+  /** The file has reached its limit, all files have reached theirs, or it failed. */
   #isFull = false;
   readonly #bytesMax: number;
 
@@ -53,15 +55,19 @@ export class SpilledOutput {
 
   write(chunk: Uint8Array): void {
     if (this.#isFull) return;
-    const part = chunk.subarray(0, this.#bytesMax - this.#bytes);
+    const part = chunk.subarray(0, roomFor(Math.min(chunk.length, this.#bytesMax - this.#bytes)));
+    this.#isFull = part.length < chunk.length;
     try {
-      this.#file ??= this.#open();
-      for (let at = 0; at < part.length; ) at += writeSync(this.#file, part, at);
-      this.#bytes += part.length;
+      if (part.length > 0) this.#file ??= this.#open();
+      for (let at = 0; this.#file !== undefined && at < part.length; ) {
+        const bytes = writeSync(this.#file, part, at);
+        at += bytes;
+        this.#bytes += bytes;
+        allBytes += bytes;
+      }
     } catch {
       this.#isFull = true;
     }
-    this.#isFull ||= this.#bytes >= this.#bytesMax;
   }
 
   /** Closes the file. */
@@ -70,7 +76,6 @@ export class SpilledOutput {
     closeSync(this.#file);
     this.#file = undefined;
     this.#isFull = true;
-    makeRoom(this.#bytes);
     files.set(this.#path, this.#bytes);
   }
 

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -180,6 +180,20 @@ describe('H-077 the whole of a long output', () => {
     });
     expect(first?.file).toBeUndefined();
     expect(others.map((large) => large.file?.bytes)).toEqual(Array(4).fill(63 * KIB * KIB));
+  });
+
+  it('files that are written at the same time keep the limit of all together', () => {
+    const outputs = Array.from({ length: 5 }, () => new SpilledOutput());
+    const chunk = Buffer.alloc(KIB * KIB);
+    for (let time = 0; time < 60; time += 1) for (const each of outputs) each.write(chunk);
+    for (const each of outputs) each.end();
+    const sizes = outputs.map(({ file }) => (file ? statSync(file.path).size : 0));
+    expect(outputs.map(({ file }) => file?.bytes)).toEqual(sizes);
+    expect(sizes.reduce((all, size) => all + size)).toBe(256 * KIB * KIB);
+    const next = new SpilledOutput();
+    next.write(chunk);
+    next.end();
+    expect([next.file?.bytes, outputs[0]?.file]).toEqual([KIB * KIB, undefined]);
   });
 
   it('a result without an omitted part is unchanged', async () => {
