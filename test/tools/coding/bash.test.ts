@@ -1,7 +1,9 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { EffectAbort } from '../../../src/timeLimit.ts';
 import { codingTools } from '../../../src/tools/coding/index.ts';
+import { toolSignal } from '../../../src/tools/toolSignal.ts';
 import { bench as agentBench, only, resultText } from '../../support/agentBench.ts';
 import { call as asks } from '../../support/scriptedReplies.ts';
 import { type Bench, call, makeBench } from './codingBench.ts';
@@ -103,6 +105,29 @@ describe('the time limit of a command', () => {
 
   it('H-229 it ends a command that ignores TERM', async () => {
     expect(await bash("trap '' TERM; echo before; sleep 1000", { timeoutMs: 300 })).toEqual(overdue);
+  });
+
+  it.each([
+    [undefined, undefined, 119_000],
+    [undefined, 5_000, 5_000],
+    [Number.POSITIVE_INFINITY, undefined, undefined],
+    [10_000, undefined, 9_000],
+    [10_000, 8_999, 8_999],
+    [10_000, 9_500, 9_000],
+    [2_000, undefined, 1_000],
+    [1_500, undefined, 750],
+  ])('of a host that allows %s ms, asked for %s ms, it is %s ms', async (hostMs, timeoutMs, limit) => {
+    const source = { abort: new EffectAbort(), timeoutMs: hostMs ?? 0, listenerFailed: () => undefined };
+    const signal = hostMs === undefined ? new AbortController().signal : toolSignal(source);
+    const timer = vi.spyOn(globalThis, 'setTimeout');
+    try {
+      await call(on.root, 'Bash', { command: 'true', ...(timeoutMs !== undefined && { timeoutMs }) }, signal);
+      // The other timers of a command wait for a second at most.
+      const long = timer.mock.calls.map(([, ms]) => ms ?? 0).filter((ms) => ms >= 700);
+      expect(long).toEqual(limit === undefined ? [] : [limit]);
+    } finally {
+      timer.mockRestore();
+    }
   });
 
   it("it is shorter than the host's limit for tools, so the model receives the output, not only a time-out", async () => {
