@@ -122,7 +122,7 @@ describe('a command in the background', () => {
     expect((await ask(output, args)).status === 'invalid').toBe(!isValid);
   });
 
-  it('is waited for until it ends, its time is up, or the call is cancelled, and the signal is released', async () => {
+  it('is waited for until it ends, its time is up, or the call is cancelled, and the signal and the timer are released', async () => {
     const { ask, context, output, start } = opened();
     const command = start('sleep 1000');
     const stop = new AbortController();
@@ -135,11 +135,15 @@ describe('a command in the background', () => {
       content: expect.stringContaining('still running'),
     });
     expect(listening()).toBe(0);
+    const [timers, cleared] = [vi.spyOn(globalThis, 'setTimeout'), vi.spyOn(globalThis, 'clearTimeout')];
     const waiting = ask(output, { ...args, waitMs: 60_000 }, context(signal));
     await expect.poll(listening).toBe(1);
     stop.abort(new Error('cancelled'));
     await expect(waiting).rejects.toThrow('cancelled');
     expect([listening(), command?.isRunning]).toEqual([0, true]);
+    const timer = timers.mock.results[timers.mock.calls.findIndex(([, ms]) => ms === 60_000)]?.value;
+    expect(cleared.mock.calls).toContainEqual([timer]);
+    for (const spy of [timers, cleared]) spy.mockRestore();
     await command?.stop();
     expect(await ask(output, { ...args, waitMs: 60_000 })).toMatchObject({ content: '[ended: it was stopped]' });
   });
