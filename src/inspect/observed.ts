@@ -34,6 +34,12 @@ interface ObservedApp {
   record(event: InspectionEvent): void;
 }
 
+/** Receives conversations when their observation begins and ends. */
+interface ConversationListener {
+  begun(conversation: Conversation): void;
+  ended(conversation: Conversation): void;
+}
+
 interface Follower {
   take: ((entry: LogEntry) => void) | undefined;
 }
@@ -66,7 +72,7 @@ export class Observed {
   readonly #positions = new Map<string, { next: number; began: number | undefined }>();
   /** A log cannot remove a listener. Therefore each log has one listener, whose target changes. */
   readonly #followers = new WeakMap<Conversation, Follower>();
-  readonly #listeners = new Set<(conversation: Conversation) => void>();
+  readonly #listeners = new Set<ConversationListener>();
   #actors = 0;
   #names = 0;
   #isClosed = false;
@@ -110,10 +116,10 @@ export class Observed {
     };
   }
 
-  /** Returns the open conversations. The listener receives each new one. */
-  conversations(onOpened: (conversation: Conversation) => void): { now: Conversation[]; stop(): void } {
-    this.#listeners.add(onOpened);
-    return { now: [...this.#open.keys()], stop: () => void this.#listeners.delete(onOpened) };
+  /** Returns the observed conversations. The listener receives each new one, and each one that is no longer observed. */
+  conversations(listener: ConversationListener): { now: Conversation[]; stop(): void } {
+    this.#listeners.add(listener);
+    return { now: [...this.#open.keys()], stop: () => void this.#listeners.delete(listener) };
   }
 
   nextActorId = (): string => `a${this.#actors++}`;
@@ -221,7 +227,7 @@ export class Observed {
     const children = runtime.subAgents?.observeOpened(opened);
     for (const child of children?.now ?? []) opened(child);
     if (children) parts.push(children.stop);
-    for (const listener of this.#listeners) listener(conversation);
+    for (const { begun } of this.#listeners) begun(conversation);
     const { root } = runtime.chart;
     if (!(root instanceof ChartActor) || root.status !== 'active') parts.push(this.#endWithLog(conversation));
     return observed;
@@ -234,6 +240,7 @@ export class Observed {
   #end(observed: ObservedConversation): void {
     if (!this.#open.delete(observed.conversation)) return;
     observed.stop();
+    for (const { ended } of this.#listeners) ended(observed.conversation);
     this.#records.add({ type: 'closed', conversation: observed.conversation.id });
   }
 

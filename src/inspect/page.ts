@@ -107,7 +107,10 @@ export class PageConnection {
     this.#reportedMissing = dropped;
     this.#pace = new Pace(next, this.#options.now);
     this.#stops.push(records.listen(() => this.#scheduleFlush()));
-    const open = observed.conversations((conversation) => this.#live.follow(conversation, records));
+    const open = observed.conversations({
+      begun: (conversation) => this.#live.follow(conversation, records),
+      ended: (conversation) => this.#live.unfollow(conversation),
+    });
     this.#stops.push(open.stop);
     for (const conversation of open.now) this.#live.follow(conversation, records);
     this.#flush();
@@ -291,6 +294,12 @@ class LiveSignals {
     };
     const stop = ownSignals(conversation, (signal) => this.#addSignal(conversation, signal, records.next), onComplete);
     if (!isOver) this.#stops.set(conversation, stop);
+  }
+
+  unfollow(conversation: Conversation): void {
+    this.#followed.delete(conversation);
+    this.#stops.get(conversation)?.();
+    this.#stops.delete(conversation);
   }
 
   /** Removes and returns the signals that came before the record. */

@@ -9,6 +9,7 @@ import { createAgent } from '../../src/index.ts';
 import { Observed } from '../../src/inspect/observed.ts';
 import { PageConnection } from '../../src/inspect/page.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
+import { readFrame, type ToPage } from '../../src/inspect/wire.ts';
 import { ChartActor } from '../../src/runtime/interpreter/chartActor.ts';
 import { scripted } from '../support/scriptedReplies.ts';
 import { VirtualClock } from '../support/virtualClock.ts';
@@ -103,6 +104,40 @@ describe.each(interpreters)('a conversation that is attached twice: %s', (interp
     expect(typesOf('entry')).toBe(conversation.log().length);
     observed.close();
     expect(chart.open).toBe(0);
+  });
+});
+
+describe('a page that is open while a conversation is detached', () => {
+  it('receives no text of it afterwards, and each text once when it is attached again', async () => {
+    const conversation = await opened();
+    const { records, observed } = observing();
+    const clock = new VirtualClock();
+    const messages: ToPage[] = [];
+    const channel = { send: (text: string) => void messages.push(...readFrame(text)), waiting: 0, drop: () => {} };
+    const options = { records, observed, session: 's', version: '0', control: false, stallMs: 10_000 };
+    const page = new PageConnection(channel, {
+      ...options,
+      now: clock.now,
+      setTimer: clock.setTimer,
+      appContext: () => null,
+    });
+    page.receive('{"type":"subscribe","from":0}');
+    const texts = async (): Promise<string[]> => {
+      await clock.advance(1000);
+      const signals = messages.splice(0).flatMap((message) => (message.type === 'live' ? [message.signal] : []));
+      return signals.flatMap((signal) => (signal.type === 'text-delta' ? [signal.text] : []));
+    };
+    const detach = observed.attach(conversation);
+    await conversation.send('Hi').result;
+    expect(await texts()).toEqual(['Hello.']);
+    detach();
+    await conversation.send('Are you still there?').result;
+    expect(await texts()).toEqual([]);
+    observed.attach(conversation);
+    await conversation.send('And now?').result;
+    expect(await texts()).toEqual(['Hello.']);
+    page.close();
+    observed.close();
   });
 });
 

@@ -133,7 +133,7 @@ export class Inspection implements Equipment {
     const world = this.#world;
     const { length } = conversation.log();
     const recordedCount = this.#account.next.get(CONVERSATION) ?? 0;
-    const { now, stop } = this.#observed.conversations(() => undefined);
+    const { now, stop } = this.#observed.conversations({ begun: () => undefined, ended: () => undefined });
     stop();
     const isObserved = this.#isObserved(conversation);
     world.check(
