@@ -4,6 +4,7 @@
  */
 import { applyEntry, countersOf, emptyLogState, type LogState } from '../../machines/log/logState.ts';
 import type { Json, LogEntry } from '../../machines/vocabulary.ts';
+import { beginning } from '../../src/printable.ts';
 
 /** Returns the contexts after these entries. The indexes must ascend. */
 export function contextsAt(entries: readonly LogEntry[], indexes: readonly number[]): Json[] {
@@ -51,7 +52,7 @@ function* leaves(value: unknown, path: string): Generator<[path: string, text: s
     // An empty context has no leaf, because its path would have no name.
     if (path === '' && typeof value === 'object' && value !== null) return;
     const text = JSON.stringify(value) ?? '';
-    yield [path, text.length > LONG ? `${text.slice(0, LONG)}…` : text];
+    yield [path, text.length > LONG ? `${beginning(text, LONG)}…` : text];
     return;
   }
   for (const [key, inner] of Object.entries(value)) {

@@ -4,6 +4,7 @@
  * place.
  */
 import type { Json } from '../../machines/vocabulary.ts';
+import { beginning } from '../printable.ts';
 
 export interface ExcerptLimits {
   /** The most characters of one string. */
@@ -83,8 +84,9 @@ const REACH = 500;
 function textOf(whole: string, { limits, clean }: Copying): string {
   const text = clean(whole);
   if (text.length <= limits.text) return withoutCredentials(text);
-  const head = text.slice(0, limits.text + REACH);
-  return `${hiddenUpTo(head, limits.text)}… ${text.length - limits.text} more characters`;
+  const end = beginning(text, limits.text).length;
+  const head = text.slice(0, end + REACH);
+  return `${hiddenUpTo(head, end)}… ${text.length - end} more characters`;
 }
 
 function isActor(value: object): value is { sessionId: string; id?: unknown } {

@@ -4,6 +4,7 @@
  * protocol has neither numbers nor transitions, and an actor may be announced late or never.
  */
 import type { Json } from '../../machines/vocabulary.ts';
+import { beginning } from '../printable.ts';
 import type { Chart, ChartState, ChartTransition } from './chart.ts';
 import { CONTEXT, excerpt } from './excerpt.ts';
 import type { Observed } from './observed.ts';
@@ -18,7 +19,7 @@ const fieldsOf = (value: unknown): Fields => (isFields(value) ? value : {});
 const listOf = (value: unknown): readonly unknown[] =>
   value === undefined || value === null ? [] : Array.isArray(value) ? value : [value];
 const textOf = (value: unknown): string | undefined =>
-  typeof value === 'string' && value !== '' ? value.slice(0, 500) : undefined;
+  typeof value === 'string' && value !== '' ? beginning(value, 500) : undefined;
 
 /** Deeper states are ignored. */
 const DEPTH_MAX = 20;
@@ -116,7 +117,7 @@ const statusOf = (status: unknown): ActorStatus => (STATUSES.has(status) ? (stat
 
 /** Only strings are allowed as leaves of a state value. */
 function stateValueOf(value: unknown, depth = 0): StateValue {
-  if (typeof value === 'string') return value.slice(0, 500);
+  if (typeof value === 'string') return beginning(value, 500);
   if (!isFields(value) || depth > DEPTH_MAX) return '';
   return Object.fromEntries(
     Object.entries(value)

@@ -5,6 +5,14 @@ import { excerpt, pageJson, withoutCredentials } from '../../src/inspect/excerpt
 const WIDE = { text: 1_000, items: 100, depth: 20, values: 1_000 };
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, at) => at);
 
+describe('a text with a character of two units at the limit', () => {
+  it('ends before this character, and counts it among the rest', () => {
+    const text = `${'a'.repeat(9)}😀😀`;
+    expect(excerpt(text, { ...WIDE, text: 10 })).toBe('aaaaaaaaa… 4 more characters');
+    expect(excerpt(text, { ...WIDE, text: 11 })).toBe('aaaaaaaaa😀… 2 more characters');
+  });
+});
+
 describe('a value of each kind', () => {
   it.each<[string, unknown, unknown]>([
     ['a text', 'x', 'x'],

@@ -99,6 +99,11 @@ describe('the differences of two contexts', () => {
     });
   });
 
+  it('show 400 units of a long value at most, never with half a character', () => {
+    const long = `${'a'.repeat(398)}😀`;
+    expect(differences({}, { long }).changed).toEqual([{ path: 'long', after: `"${'a'.repeat(398)}…` }]);
+  });
+
   it.each([399, 400, 401])('are at most 400, and equal values are only counted: %i', (count) => {
     const values = Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, at]));
     expect(differences({}, values).changed).toHaveLength(Math.min(400, count));

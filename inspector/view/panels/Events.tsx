@@ -5,7 +5,7 @@
 import { computed, signal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import type { LogEntry } from '../../../machines/vocabulary.ts';
-import { jsonLine } from '../../../src/printable.ts';
+import { beginning, jsonLine } from '../../../src/printable.ts';
 import { eventRow } from '../../../src/words/entryWords.ts';
 import { count, oneLine, plural, shownText, since } from '../../../src/words/formats.ts';
 import type { EventRow as AppEvent } from '../../model/observedActors.ts';
@@ -92,7 +92,7 @@ const fieldsOf = (entry: object): [string, string[]][] => {
     const lines = (isContent ? shownText(value) : valueText(value)).split('\n');
     const rest = lines.length - FIELD_LINES;
     const shown = rest > 1 ? [...lines.slice(0, FIELD_LINES - 2), `… ${count(rest + 2)} more lines`] : lines;
-    return [name, shown.map((line) => (line.length > 200 ? `${line.slice(0, 200)}…` : line))];
+    return [name, shown.map((line) => (line.length > 200 ? `${beginning(line, 200)}…` : line))];
   });
 };
 const detailHeight = (entry: object): number =>
