@@ -51,14 +51,15 @@ function* leaves(value: unknown, path: string): Generator<[path: string, text: s
   if (!isTree(value)) {
     // An empty context has no leaf, because its path would have no name.
     if (path === '' && typeof value === 'object' && value !== null) return;
-    const text = JSON.stringify(value) ?? '';
-    yield [path, text.length > LONG ? `${beginning(text, LONG)}…` : text];
+    yield [path, JSON.stringify(value) ?? ''];
     return;
   }
   for (const [key, inner] of Object.entries(value)) {
     yield* leaves(inner, path === '' ? key : Array.isArray(value) ? `${path}[${key}]` : `${path}.${key}`);
   }
 }
+
+const shown = (text: string): string => (text.length > LONG ? `${beginning(text, LONG)}…` : text);
 
 /** Returns the differences in the order of the later context, removed values last. `same` counts equal values. */
 export function differences(before: Json, after: Json): { changed: Difference[]; same: number } {
@@ -69,8 +70,8 @@ export function differences(before: Json, after: Json): { changed: Difference[];
     const old = remaining.get(path);
     remaining.delete(path);
     if (old === text) same += 1;
-    else changed.push({ path, ...(old !== undefined && { before: old }), after: text });
+    else changed.push({ path, ...(old !== undefined && { before: shown(old) }), after: shown(text) });
   }
-  for (const [path, old] of remaining) changed.push({ path, before: old });
+  for (const [path, old] of remaining) changed.push({ path, before: shown(old) });
   return { changed: changed.slice(0, MOST), same };
 }

@@ -104,6 +104,11 @@ describe('the differences of two contexts', () => {
     expect(differences({}, { long }).changed).toEqual([{ path: 'long', after: `"${'a'.repeat(398)}…` }]);
   });
 
+  it('include a long value that differs at its end only', () => {
+    const [before, after] = ['1', '2'].map((end) => ({ long: 'a'.repeat(400) + end }));
+    expect(differences(before ?? {}, after ?? {})).toMatchObject({ changed: [{ path: 'long' }], same: 0 });
+  });
+
   it.each([399, 400, 401])('are at most 400, and equal values are only counted: %i', (count) => {
     const values = Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, at]));
     expect(differences({}, values).changed).toHaveLength(Math.min(400, count));
