@@ -116,6 +116,7 @@ class InspectorHandler {
   readonly #basePath: string;
   #files: PageFiles | undefined;
   #observation: Observation | undefined;
+  #isAgentClosed = false;
 
   constructor(agent: Agent, options: InspectorHandlerOptions, served: Served) {
     this.#agent = agent;
@@ -123,6 +124,13 @@ class InspectorHandler {
     this.#served = served;
     const { basePath = '' } = options;
     this.#basePath = basePath === '' ? '' : new URL(basePath, 'http://localhost').pathname;
+    // The agent may be closed while no page is open.
+    watchersOf(agent).add({
+      opened: () => undefined,
+      closed: () => {
+        this.#isAgentClosed = true;
+      },
+    });
   }
 
   async answer(request: Request): Promise<Response> {
@@ -180,7 +188,7 @@ class InspectorHandler {
   }
 
   #open(): Response {
-    if (this.#observation?.isAgentClosed) throw new RunchartError('closed', 'the agent is closed');
+    if (this.#isAgentClosed) throw new RunchartError('closed', 'the agent is closed');
     if (!this.#observation || this.#observation.isOver) {
       const { control = false } = this.#options;
       this.#observation = new Observation(this.#agent, { control, graceMs: this.#served.graceMs });
@@ -208,14 +216,10 @@ class Observation {
   readonly #version = versionOfPackage();
   readonly #watcher = {
     opened: (conversation: Parameters<Observed['attach']>[0]) => void this.#observed.attach(conversation),
-    closed: () => {
-      this.isAgentClosed = true;
-      this.#end();
-    },
+    closed: () => this.#end(),
   };
   #grace: ReturnType<typeof setTimeout> | undefined;
   isOver = false;
-  isAgentClosed = false;
 
   constructor(agent: Agent, options: { control: boolean; graceMs: number }) {
     this.#agent = agent;

@@ -310,6 +310,15 @@ describe('the inspector in a server of your own', () => {
     expect((await fetch(`${base}/events`, { headers: cookie })).status).toBe(503);
   });
 
+  it('refuses a page after the agent was closed while no page was open', async () => {
+    const agent = agentOf();
+    const handler = handlerOf(agent);
+    await agent.close();
+    const events = await handler(new Request('http://host/inspector/events', { headers: cookie }));
+    await events.body?.cancel();
+    expect(events.status).toBe(503);
+  });
+
   it.each(['/für uns', '/tools:inspector'])('answers below the path %s', async (basePath) => {
     const handler = handlerOf(agentOf(), { basePath });
     const { href } = new URL(basePath, 'http://host');
