@@ -234,7 +234,8 @@ export class AppConnection {
     actor.status = status;
     if (status === 'active') return;
     this.#actors.delete(sessionId);
-    const error = textOf(fieldsOf(snapshot.error).message) ?? textOf(snapshot.error);
+    const { message = snapshot.error } = fieldsOf(snapshot.error);
+    const error = textOf(message) && `${excerpt(message, CONTEXT)}`;
     this.#records.add({ type: 'stopped', actor: actor.id, status, ...(status === 'error' && error && { error }) });
   }
 

@@ -22,4 +22,25 @@ describe('a text that an app reports', () => {
     expect(actor).toMatchObject({ type: 'actor', name: 'a'.repeat(499) });
     expect(settled).toMatchObject({ type: 'settled', value: 'a'.repeat(499) });
   });
+
+  it.each([{ message: 'refused: Bearer abcdefghijklmnopqrst' }, 'refused: Bearer abcdefghijklmnopqrst'])(
+    'has no credential as the error of a stopped actor: %j',
+    (error) => {
+      const { receive, records } = connectedApp();
+      receive({
+        type: '@xstate.actor',
+        sessionId: 'x:0',
+        name: 'app',
+        snapshot: { value: 'a', status: 'error', error },
+      });
+      expect(records().at(-1)).toMatchObject({ type: 'stopped', status: 'error', error: 'refused: [redacted]' });
+    },
+  );
+
+  it('has no cut before a credential is removed from it', () => {
+    const { receive, records } = connectedApp();
+    const error = `${'a '.repeat(245)}sk-proj-abcdefghijklmnop1234`;
+    receive({ type: '@xstate.actor', sessionId: 'x:0', name: 'app', snapshot: { value: 'a', status: 'error', error } });
+    expect(records().at(-1)).toMatchObject({ error: `${'a '.repeat(245)}[redacted]` });
+  });
 });
