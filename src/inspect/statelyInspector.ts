@@ -7,7 +7,7 @@ import type { Json } from '../../machines/vocabulary.ts';
 import { ConfigurationError } from '../errors.ts';
 import { redactor } from '../log/redact.ts';
 import type { InspectObserver } from '../options.ts';
-import { hasMethods } from '../validation.ts';
+import { checkOptionsOf, hasMethods, object, strings } from '../validation.ts';
 import { CONTEXT, type ExcerptLimits, excerpt } from './excerpt.ts';
 
 interface Snapshot {
@@ -33,6 +33,8 @@ interface InspectedEvent {
   readonly snapshot?: Snapshot;
 }
 
+const optionsValidator = object({ secrets: strings });
+
 /** An inspector, or its observer. */
 export type StatelyInspector = { next?(event: never): void } | { inspect: { next?(event: never): void } };
 
@@ -42,9 +44,11 @@ export type StatelyInspector = { next?(event: never): void } | { inspect: { next
  */
 export function statelyInspector(
   inspector: StatelyInspector,
-  { secrets = [] }: { secrets?: readonly string[] } = {},
+  options: { secrets?: readonly string[] } = {},
 ): InspectObserver {
-  const candidate: unknown = 'inspect' in inspector ? inspector.inspect : inspector;
+  checkOptionsOf('statelyInspector', options, optionsValidator);
+  const { secrets = [] } = options;
+  const candidate: unknown = 'inspect' in Object(inspector) ? Object(inspector).inspect : inspector;
   if (!hasMethods(candidate, 'next'))
     throw new ConfigurationError(
       'statelyInspector needs an inspector of @statelyai/inspect, or an observer with next (@xstate/inspect is for XState 4)',

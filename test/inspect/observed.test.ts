@@ -3,7 +3,7 @@ import { createInspector, createWebSocketInspector } from '@statelyai/inspect';
 import { Observable, Subject } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { assign, createActor, createMachine, fromPromise } from 'xstate';
-import { createAgent, subAgents } from '../../src/index.ts';
+import { ConfigurationError, createAgent, subAgents } from '../../src/index.ts';
 import { chartOf } from '../../src/inspect/chart.ts';
 import { startInspector, statelyInspector } from '../../src/inspect/index.ts';
 import { Observed } from '../../src/inspect/observed.ts';
@@ -469,8 +469,16 @@ describe('the inspector of @statelyai/inspect', () => {
     expect(eventText).not.toContain('xhu');
   });
 
+  it('an option of the adapter that does not exist, or is none, is refused', () => {
+    const made = (options: unknown) => () => statelyInspector({ next: () => undefined }, options as never);
+    expect(made({ secret: ['hush'] })).toThrow('statelyInspector: the option secret is unknown; known are secrets');
+    expect(made({ secrets: 'hush' })).toThrow('statelyInspector: secrets must be a list of strings');
+    expect(made(null)).toThrow(ConfigurationError);
+  });
+
   it('a value that cannot observe is refused', () => {
-    expect(() => statelyInspector({ inspect: {} })).toThrow(/needs an inspector/);
+    for (const none of [{ inspect: {} }, {}, undefined, null, 'x'])
+      expect(() => statelyInspector(none as never)).toThrow(/needs an inspector/);
     expect(() => createAgent({ model: scripted([]), inspect: {} as never })).toThrow(/inspect/);
   });
 });
