@@ -106,7 +106,7 @@ export const dialChannel =
     };
     channel.onmessage = ({ data }) => {
       if (data.to === page) handlers.frame(`${data.frame}`);
-      if (data.begun === undefined && data.over === undefined) return;
+      if (data.begun === undefined && data.over === undefined && data.lost !== page) return;
       close();
       handlers.closed();
     };

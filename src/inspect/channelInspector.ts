@@ -8,6 +8,7 @@ import { checkOptionsOf, flag, nonEmptyText, object } from '../validation.ts';
 import { Observed } from './observed.ts';
 import { PageConnection } from './page.ts';
 import { RecordLog } from './recordLog.ts';
+import { readRequest } from './wire.ts';
 
 /** The options of `startChannelInspector`. */
 export interface ChannelInspectorOptions {
@@ -97,7 +98,10 @@ class Pages {
   }
 
   #receive({ page: name, frame }: Posted): void {
-    const page = this.#pages.get(name) ?? this.#open(name);
+    const isNew = readRequest(frame)?.type === 'subscribe';
+    const page = this.#pages.get(name) ?? (isNew ? this.#open(name) : undefined);
+    // A browser slows down the timers of a page in the background. Such a page was disconnected, and connects again.
+    if (!page) return this.#channel.postMessage({ lost: name });
     page.seenAt = performance.now();
     if (frame !== '') page.connection.receive(frame);
   }

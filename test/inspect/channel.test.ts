@@ -60,6 +60,26 @@ describe('a page of a channel', () => {
     expect(held()).toBe(2);
   });
 
+  it('one that was silent for too long receives `lost` after each further message, until it subscribes again', async () => {
+    const { subscribe, post, held } = await inspected();
+    const lost: unknown[] = [];
+    const line = new BroadcastChannel('runchart-inspector:test');
+    onTestFinished(() => line.close());
+    line.onmessage = ({ data }) => void ('lost' in data && lost.push(data.lost));
+    subscribe('p1');
+    await expect.poll(held).toBe(1);
+    vi.advanceTimersByTime(GONE_MS + GONE_MS / 4);
+    expect(held()).toBe(0);
+    post('p1', '');
+    await expect.poll(() => lost).toEqual(['p1']);
+    expect(held()).toBe(0);
+    subscribe('p2');
+    await expect.poll(held).toBe(1);
+    post('p2', '');
+    post('p1', JSON.stringify({ type: 'context', ask: 1, actor: 'a0' }));
+    await expect.poll(() => lost).toEqual(['p1', 'p1']);
+  });
+
   it('it holds nothing of an inspector that is closed, once or twice', async () => {
     const { inspector, subscribe, held } = await inspected();
     subscribe('p1');
