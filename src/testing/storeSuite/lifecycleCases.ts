@@ -85,8 +85,12 @@ export const leaseCases: readonly StoreCase[] = [
   ],
 ];
 
+/** The longest time that an opener waits for its turn. */
+const BUSY_MS = 30_000;
+
 /** Repeatedly opens the log, appends one entry and closes it. Waits while the log is busy. */
 async function takeTurns(store: LogStore, turns: number): Promise<void> {
+  let since = performance.now();
   for (let taken = 0; taken < turns; ) {
     try {
       await opened(store, 'c', async (handle) => {
@@ -94,8 +98,11 @@ async function takeTurns(store: LogStore, turns: number): Promise<void> {
         await handle.append([notice('c', length)], length);
       });
       taken += 1;
+      since = performance.now();
     } catch (error) {
       if (!RunchartError.isRunchartError(error) || error.code !== 'session_busy') throw error;
+      if (performance.now() - since > BUSY_MS)
+        assert.fail('the conversation stayed busy for 30 s, although every handle was closed');
       await new Promise((resolve) => setTimeout(resolve, 1));
     }
   }

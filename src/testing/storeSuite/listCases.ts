@@ -122,13 +122,16 @@ export const listCases: readonly StoreCase[] = [
       await opened(store, 'c', async (handle) => {
         await handle.append([conversation('c')], 0);
         for (let seq = 1; seq < 20; seq += 2) {
-          let appended = false;
+          let isSettled = false;
           const append = async () => {
-            await handle.append([modelReply('c', seq, 1), modelReply('c', seq + 1, 1)], seq);
-            appended = true;
+            try {
+              await handle.append([modelReply('c', seq, 1), modelReply('c', seq + 1, 1)], seq);
+            } finally {
+              isSettled = true;
+            }
           };
           const look = async () => {
-            for (; !appended; await turn()) {
+            for (; !isSettled; await turn()) {
               const { turns } = await onlyListed(store);
               assert.ok([seq - 1, seq + 1].includes(turns), `${turns} turns between ${seq - 1} and ${seq + 1}`);
             }
