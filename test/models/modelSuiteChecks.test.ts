@@ -84,6 +84,9 @@ const calls = (change: (call: Extract<ModelPart, { type: 'tool-call' }>) => obje
 const asks = (change: (request: ModelRequest) => Partial<ModelRequest>): Fault => ({
   request: (request) => ({ ...request, ...change(request) }),
 });
+/** The messages with another text in their JSON. */
+const replacing = (text: string, other: string): Fault =>
+  asks(({ messages }) => ({ messages: JSON.parse(JSON.stringify(messages).replace(text, other)) }));
 const isCall = ({ type }: ModelPart): boolean => type === 'tool-call';
 
 const aborted: Readonly<Record<string, Fault>> = { 'ends as if it were whole': endsWell };
@@ -152,6 +155,17 @@ const FAULTS: Readonly<Record<string, Readonly<Record<string, Fault>>>> = {
     'has a tool twice': asks(({ tools }) => ({
       tools: [...tools, ...tools.map((tool) => ({ ...tool, name: 'see' }))],
     })),
+    'has another system text': asks(() => ({ system: 'be long' })),
+    'has another description of a tool': asks(({ tools }) => ({
+      tools: tools.map((tool) => ({ ...tool, description: 'x' })),
+    })),
+    'has other parameters of a tool': asks(({ tools }) => ({
+      tools: tools.map((tool) => ({ ...tool, parameters: {} })),
+    })),
+    'has another text of the user': replacing('go', 'stop'),
+    'has other arguments in a call': replacing('"args":{"at":"b"}', '"args":{}'),
+    'has another name in a call': replacing('"callId":"b","name":"look"', '"callId":"b","name":"see"'),
+    'has another text in a result': replacing('saw b', 'saw'),
     'lacks the first message': asks(({ messages }) => ({ messages: messages.slice(1) })),
     'has its results in another order': asks(({ messages: [first, second, a, b] }) => ({
       messages: [first, second, b, a].flatMap((message) => message ?? []),

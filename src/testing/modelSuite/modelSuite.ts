@@ -9,6 +9,7 @@ import { failureOf } from '../../models/attemptFailure.ts';
 import type { Model, ModelPart, ModelRequest } from '../../models/model.ts';
 import type { SuiteRunner } from '../storeSuite/logStoreSuite.ts';
 import { type Answer, type ChatServer, callPiece, callRest, chatServer, delta, ends, used } from './chatServer.ts';
+import { hasContents, type ReceivedRequest } from './receivedRequest.ts';
 
 interface Played {
   parts: ModelPart[];
@@ -130,12 +131,10 @@ const requests: readonly ModelCase[] = [
         result('a'),
         result('b'),
       ];
-      const tools = [{ name: 'look', description: 'looks at a place', parameters: { type: 'object', properties: {} } }];
+      const parameters = { type: 'object', properties: { at: { type: 'string' } } };
+      const tools = [{ name: 'look', description: 'looks at a place', parameters }];
       const { server } = await play(whole, { system: 'be brief', messages, tools });
-      const body = server.requests[0] as {
-        messages?: { role: string; tool_call_id?: string }[];
-        tools?: { function?: { name: string } }[];
-      };
+      const body = server.requests[0] as ReceivedRequest;
       assert.deepEqual(
         body.messages?.map(({ role }) => role),
         ['system', 'user', 'assistant', 'tool', 'tool'],
@@ -148,6 +147,7 @@ const requests: readonly ModelCase[] = [
         body.tools?.map((tool) => tool.function?.name),
         ['look'],
       );
+      hasContents(body);
     },
   ],
   [
