@@ -115,6 +115,13 @@ describe('the model suite', () => {
     expect((await failedWith(deaf)).length).toBeGreaterThanOrEqual(4);
   });
 
+  it('ends every case of a model whose parts never end', async () => {
+    const endless: Change = async function* () {
+      for (;;) yield { type: 'text-delta', text: '' };
+    };
+    expect((await failedWith(endless)).length).toBeGreaterThan(20);
+  });
+
   it.runIf(proves)('ends every case of a model that never answers', { timeout: 60_000 }, async () => {
     const silent: Change = () => ({ [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => {}) }) });
     expect((await failedWith(silent)).length).toBeGreaterThan(20);

@@ -275,6 +275,8 @@ const SILENCE_MS = 10_000;
 const ABORT_MS = 3_000;
 /** The same limit after a model has used up the first one, so that each case ends soon. */
 const LATER_MS = 500;
+/** No reply of the suite has as many parts as this. */
+const PARTS_MAX = 1000;
 
 /** Waits for a model, and fails the case if the model does not answer. */
 class Patience {
@@ -328,6 +330,7 @@ async function played({ model, server, request, patience }: Asked, after?: numbe
       if (done) return { parts, failed: undefined, server };
       assert.equal(signal.aborted, false, 'a part came after the abort');
       parts.push(value);
+      assert.ok(parts.length <= PARTS_MAX, `the model gave more than ${PARTS_MAX} parts`);
       if (typeof after === 'number' && after > 0 && parts.length >= after) setTimeout(stop, 0);
     }
   } catch (error) {
