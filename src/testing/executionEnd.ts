@@ -30,6 +30,7 @@ export function reportingEnd(value: unknown, ended: Ended): unknown {
       },
     );
   }
+  if (hasMethods(value, 'then')) return awaited(value as PromiseLike<unknown>, ended);
   if (isSteps(value)) return listened(value, ended);
   if (isIterable(value)) {
     const begin = (): unknown => reportingEnd(value[Symbol.asyncIterator](), ended);
@@ -39,14 +40,40 @@ export function reportingEnd(value: unknown, ended: Ended): unknown {
   return value;
 }
 
-function listened(steps: Steps, ended: Ended): Steps {
+function once(ended: Ended): Ended {
   let report = ended;
-  // A generator that has thrown may be closed afterwards.
-  const end: Ended = (failure) => {
+  return (failure) => {
     const first = report;
     report = () => undefined;
     first(failure);
   };
+}
+
+/** A promise of another library may do its work only when it is awaited, and may answer twice. */
+function awaited(value: PromiseLike<unknown>, ended: Ended): PromiseLike<unknown> {
+  const end = once(ended);
+  return {
+    // biome-ignore lint/suspicious/noThenProperty: it stands for the promise of the tool.
+    then(resolve, reject) {
+      try {
+        return value.then(
+          (answer) => resolve?.(reportingEnd(answer, end)) as never,
+          (error: unknown) => {
+            end({ error });
+            return reject?.(error) as never;
+          },
+        );
+      } catch (error) {
+        end({ error });
+        throw error;
+      }
+    },
+  };
+}
+
+function listened(steps: Steps, ended: Ended): Steps {
+  // A generator that has thrown may be closed afterwards.
+  const end = once(ended);
   const take = (step: Step): void => void (step.done && end());
   const fail = (error: unknown): void => end({ error });
   for (const name of ['next', 'return'] as const) {

@@ -245,6 +245,15 @@ describe('the end of an execution', () => {
     throw error;
   }
   const iterable = { [Symbol.asyncIterator]: twoLater };
+  type Settle = (resolve: (value: unknown) => void, reject: (error: unknown) => void) => void;
+  const foreign = (then: Settle): unknown => ({ then });
+  const twice: Settle = (resolve, reject) => {
+    resolve(5);
+    reject(error);
+  };
+  const thrown: Settle = () => {
+    throw error;
+  };
 
   it.each<[string, () => unknown, (value: never) => unknown, unknown[]]>([
     ['a value', () => 5, (value) => value, ['well']],
@@ -252,6 +261,11 @@ describe('the end of an execution', () => {
     ['a map', () => new Map(), (value) => value, ['well']],
     ['a promise', async () => 5, (value) => value, ['well']],
     ['a rejection', () => Promise.reject(error), (value) => value, [error]],
+    ['a promise of another library', () => foreign((resolve) => resolve(5)), (value) => value, ['well']],
+    ['a rejection of another library', () => foreign((_, reject) => reject(error)), (value) => value, [error]],
+    ['a promise of another library that answers twice', () => foreign(twice), (value) => value, ['well']],
+    ['a promise of another library that throws', () => foreign(thrown), (value) => value, [error]],
+    ['a promise of another library that is not settled', () => foreign(() => undefined), () => undefined, []],
     ['a generator that is read', two, all, ['well']],
     ['a generator that is left', two, first, ['well']],
     ['a generator that throws', broken, all, [error]],
