@@ -4,12 +4,12 @@
  * values.
  */
 import { canonical, type Json } from '../../../machines/internal.ts';
+import { itemsOf, listIn, propertiesOf } from '../schemaParts.ts';
 
 type Schema = { readonly [key: string]: Json };
 const isObject = (value: Json | undefined): value is { [key: string]: Json } =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 const numberIn = (value: Json | undefined): number | undefined => (typeof value === 'number' ? value : undefined);
-const listIn = (value: Json | undefined): readonly Json[] => (Array.isArray(value) ? value : []);
 
 const VALUES_MAX = 40;
 const DEEPEST = 4;
@@ -72,8 +72,11 @@ class Variants {
     return place;
   }
 
-  #lists({ items, minItems, maxItems }: Schema, depth: number): Json[] {
-    const each = this.of(items, depth + 1);
+  #lists(schema: Schema, depth: number): Json[] {
+    const { first, rest } = itemsOf(schema);
+    if (first.length > 0) return this.#tuples(schema, depth);
+    const { minItems, maxItems } = schema;
+    const each = this.of(rest, depth + 1);
     const least = numberIn(minItems) ?? 0;
     const most = Math.min(numberIn(maxItems) ?? Math.max(3, least), 50);
     const filled = (count: number, from = 0): Json[] =>
@@ -82,10 +85,24 @@ class Variants {
     return [filled(usual), ...each.slice(1).map((_, at) => filled(usual, at + 1)), filled(least), filled(most)];
   }
 
-  #objects({ properties, required }: Schema, depth: number): Json[] {
-    const propertySchemas = isObject(properties) ? Object.entries(properties) : [];
-    const needed = new Set(listIn(required));
-    const variants = propertySchemas.map(([key, schema]) => [key, this.of(schema, depth + 1, key)] as const);
+  /** Varies one place at a time, and then adds one item of the rest. */
+  #tuples(schema: Schema, depth: number): Json[] {
+    const { first, rest } = itemsOf(schema);
+    const places = first.map((item) => this.of(item, depth + 1));
+    const others = isObject(rest) ? this.of(rest, depth + 1) : [];
+    const [other = null] = others;
+    const missing = Math.max(0, (numberIn(schema.minItems) ?? 0) - first.length);
+    const plain = [...places.map(([value = null]) => value), ...Array.from({ length: missing }, () => other)];
+    const changed = places.flatMap((values, place) =>
+      values.slice(1).map((value) => plain.map((one, index) => (index === place ? value : one))),
+    );
+    const hasRoom = plain.length < (numberIn(schema.maxItems) ?? Number.POSITIVE_INFINITY);
+    return [plain, ...changed, ...(hasRoom ? others.map((value) => [...plain, value]) : [])];
+  }
+
+  #objects(schema: Schema, depth: number): Json[] {
+    const needed = new Set(listIn(schema.required));
+    const variants = propertiesOf(schema).map(([key, part]) => [key, this.of(part, depth + 1, key)] as const);
     const plain = (keys: typeof variants): { [key: string]: Json } =>
       Object.fromEntries(keys.map(([key, [first = null]]) => [key, first]));
     const least = plain(variants.filter(([key]) => needed.has(key)));

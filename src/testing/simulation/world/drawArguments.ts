@@ -4,13 +4,13 @@
  * cannot express, such as a custom check.
  */
 import type { Json } from '../../../../machines/internal.ts';
+import { itemsOf, listIn, propertiesOf } from '../../schemaParts.ts';
 import type { Tape } from '../choiceTape.ts';
 
 type Schema = { [key: string]: Json };
 const isSchema = (value: Json | undefined): value is Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 const numberIn = (value: Json | undefined): number | undefined => (typeof value === 'number' ? value : undefined);
-const listIn = (value: Json | undefined): readonly Json[] => (Array.isArray(value) ? value : []);
 
 /** The maximum depth of nested schemas. Optional parts end earlier. */
 const DEEPEST = 6;
@@ -111,22 +111,22 @@ class Drawing {
     return low + (high - low) * this.#tape.pick([0.5, 0.25, 0.75]);
   }
 
-  #list({ items, minItems, maxItems, prefixItems }: Schema, depth: number): Json {
-    const first = listIn(prefixItems).map((item) => this.value(item, depth + 1));
-    const least = numberIn(minItems) ?? 0;
-    const most = numberIn(maxItems) ?? Math.max(2, least);
+  #list(schema: Schema, depth: number): Json {
+    const { first, rest } = itemsOf(schema);
+    const begins = first.map((item) => this.value(item, depth + 1));
+    const least = numberIn(schema.minItems) ?? 0;
+    const most = numberIn(schema.maxItems) ?? Math.max(2, least);
     const count = depth >= DEEPEST ? least : Math.min(most, least + this.#tape.next(3));
-    const rest = Math.max(0, count - first.length);
-    return [...first, ...Array.from({ length: rest }, () => this.value(items, depth + 1))];
+    const others = rest === false ? 0 : Math.max(0, count - begins.length);
+    return [...begins, ...Array.from({ length: others }, () => this.value(rest, depth + 1))];
   }
 
-  #object({ properties, required }: Schema, depth: number): Json {
-    const needed = listIn(required);
-    const propertySchemas = isSchema(properties) ? Object.entries(properties) : [];
-    const wanted = propertySchemas.filter(
+  #object(schema: Schema, depth: number): Json {
+    const needed = listIn(schema.required);
+    const wanted = propertiesOf(schema).filter(
       ([key]) => needed.includes(key) || (depth < DEEPEST && this.#tape.next(2) === 1),
     );
-    return Object.fromEntries(wanted.map(([key, schema]) => [key, this.value(schema, depth + 1)]));
+    return Object.fromEntries(wanted.map(([key, part]) => [key, this.value(part, depth + 1)]));
   }
 }
 

@@ -1,0 +1,26 @@
+/**
+ * The parts of a JSON Schema from which test arguments are made. Invariant: the forms of draft 7 and of 2020-12 are
+ * equal, because schema libraries write either.
+ */
+import type { Json } from '../../machines/internal.ts';
+
+type Schema = { readonly [key: string]: Json };
+
+export const listIn = (value: Json | undefined): readonly Json[] => (Array.isArray(value) ? value : []);
+
+/** Returns the schemas of a list's first items, and the schema of the others: `false` if there are no others. */
+export function itemsOf({ items, prefixItems, additionalItems }: Schema): {
+  first: readonly Json[];
+  rest: Json | undefined;
+} {
+  if (Array.isArray(prefixItems)) return { first: prefixItems, rest: items };
+  return Array.isArray(items) ? { first: items, rest: additionalItems } : { first: [], rest: items };
+}
+
+/** Returns the schemas of an object's properties by name, with those of required ones that are described for all names. */
+export function propertiesOf({ properties, required, additionalProperties }: Schema): [name: string, schema: Json][] {
+  const described = typeof properties === 'object' && properties !== null ? Object.entries(properties) : [];
+  const names = new Set(described.map(([name]) => name));
+  const others = listIn(required).filter((name): name is string => typeof name === 'string' && !names.has(name));
+  return [...described, ...others.map((name): [string, Json] => [name, additionalProperties ?? null])];
+}

@@ -1,0 +1,52 @@
+/** The arguments that `agentPaths` and `simulate` make for the schemas of Zod: the schema itself accepts each of them. */
+import { describe, expect, it } from 'vitest';
+import * as z from 'zod';
+import { createAgent, defineTool } from '../../src/index.ts';
+import { argumentValues } from '../../src/testing/agentPaths/argumentValues.ts';
+import { scriptedModel } from '../../src/testing/scriptedModel.ts';
+import { seeded } from '../../src/testing/simulation/choiceTape.ts';
+import { drawArguments } from '../../src/testing/simulation/world/drawArguments.ts';
+
+function specOf(parameters: z.ZodType) {
+  const tool = defineTool({ name: 'tool', description: 'd', parameters: parameters as never, execute: () => 'x' });
+  const agent = createAgent({ model: scriptedModel([]), tools: [tool] }) as unknown as {
+    profile: { toolbox: { specs: [{ parameters: never }] } };
+  };
+  return agent.profile.toolbox.specs[0].parameters;
+}
+/** JSON Schema as Zod writes it for tools, and in the current form. */
+const formsOf = (schema: z.ZodType) => [specOf(schema), z.toJSONSchema(schema) as never];
+
+function expectFit(schema: z.ZodType) {
+  for (const form of formsOf(schema)) {
+    const tape = seeded(3);
+    const drawn = Array.from({ length: 100 }, () => drawArguments(tape, form));
+    const generated = argumentValues(form);
+    expect(generated.length).toBeGreaterThan(0);
+    const wrong = [...generated, ...drawn].filter((value) => !schema.safeParse(value).success);
+    expect([form, wrong]).toEqual([form, []]);
+  }
+}
+
+describe('the arguments for a schema of Zod', () => {
+  it.each<[string, z.ZodType]>([
+    ['a tuple', z.object({ at: z.tuple([z.string(), z.number().max(3)]) })],
+    ['a tuple with a rest', z.object({ at: z.tuple([z.boolean()], z.number()) })],
+    ['a tuple of tuples', z.object({ at: z.tuple([z.tuple([z.number(), z.number()]), z.enum(['a', 'b'])]) })],
+    ['a record with known keys', z.object({ prices: z.record(z.enum(['tea', 'milk']), z.number()) })],
+    ['a record with any keys', z.object({ prices: z.record(z.string(), z.number()) })],
+  ])('%s fits', (_, schema) => expectFit(schema));
+
+  it('each place of a tuple is varied', () => {
+    const schema = z.object({ at: z.tuple([z.boolean(), z.enum(['a', 'b'])], z.literal(7)) });
+    for (const form of formsOf(schema)) {
+      const tuples = argumentValues(form).map((value) => (value as { at: unknown }).at);
+      expect(tuples).toEqual([
+        [true, 'a'],
+        [false, 'a'],
+        [true, 'b'],
+        [true, 'a', 7],
+      ]);
+    }
+  });
+});
