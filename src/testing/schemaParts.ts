@@ -6,6 +6,8 @@ import type { Json } from '../../machines/internal.ts';
 
 type Schema = { readonly [key: string]: Json };
 
+const isObject = (value: Json | undefined): value is { [key: string]: Json } =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 export const listIn = (value: Json | undefined): readonly Json[] => (Array.isArray(value) ? value : []);
 
 /** Returns the schemas of a list's first items, and the schema of the others: `false` if there are no others. */
@@ -19,8 +21,28 @@ export function itemsOf({ items, prefixItems, additionalItems }: Schema): {
 
 /** Returns the schemas of an object's properties by name, with those of required ones that are described for all names. */
 export function propertiesOf({ properties, required, additionalProperties }: Schema): [name: string, schema: Json][] {
-  const described = typeof properties === 'object' && properties !== null ? Object.entries(properties) : [];
+  const described = isObject(properties) ? Object.entries(properties) : [];
   const names = new Set(described.map(([name]) => name));
   const others = listIn(required).filter((name): name is string => typeof name === 'string' && !names.has(name));
   return [...described, ...others.map((name): [string, Json] => [name, additionalProperties ?? null])];
+}
+
+/** A part of a JSON pointer in the fragment of an address. */
+function unescaped(token: string): string {
+  const key = token.replaceAll('~1', '/').replaceAll('~0', '~');
+  try {
+    return decodeURIComponent(key);
+  } catch {
+    return key;
+  }
+}
+
+/** Returns the part of a schema that a reference such as `#/$defs/a` names. */
+export function referred(root: Json | undefined, reference: string): Json | undefined {
+  let place = root;
+  for (const token of reference.split('/').slice(1)) {
+    const key = unescaped(token);
+    place = isObject(place) && Object.hasOwn(place, key) ? place[key] : undefined;
+  }
+  return place;
 }

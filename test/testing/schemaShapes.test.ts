@@ -28,6 +28,8 @@ function expectFit(schema: z.ZodType) {
   }
 }
 
+const named = z.object({ x: z.string() }).meta({ id: 'shop/item' });
+
 describe('the arguments for a schema of Zod', () => {
   it.each<[string, z.ZodType]>([
     ['a tuple', z.object({ at: z.tuple([z.string(), z.number().max(3)]) })],
@@ -35,6 +37,7 @@ describe('the arguments for a schema of Zod', () => {
     ['a tuple of tuples', z.object({ at: z.tuple([z.tuple([z.number(), z.number()]), z.enum(['a', 'b'])]) })],
     ['a record with known keys', z.object({ prices: z.record(z.enum(['tea', 'milk']), z.number()) })],
     ['a record with any keys', z.object({ prices: z.record(z.string(), z.number()) })],
+    ['a schema whose name has a slash', z.object({ one: named, other: named })],
   ])('%s fits', (_, schema) => expectFit(schema));
 
   it('each place of a tuple is varied', () => {

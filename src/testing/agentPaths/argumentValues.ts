@@ -4,7 +4,7 @@
  * values.
  */
 import { canonical, type Json } from '../../../machines/internal.ts';
-import { itemsOf, listIn, propertiesOf } from '../schemaParts.ts';
+import { itemsOf, listIn, propertiesOf, referred } from '../schemaParts.ts';
 
 type Schema = { readonly [key: string]: Json };
 const isObject = (value: Json | undefined): value is { [key: string]: Json } =>
@@ -58,18 +58,9 @@ class Variants {
 
   #resolved(schema: Json | undefined): Json | undefined {
     if (!isObject(schema)) return schema;
-    if (typeof schema.$ref === 'string') return this.#resolved(this.#at(schema.$ref));
+    if (typeof schema.$ref === 'string') return this.#resolved(referred(this.#root, schema.$ref));
     const parts = listIn(schema.allOf).map((part) => this.#resolved(part));
     return parts.filter(isObject).reduce(joined, parts.length > 0 ? { ...schema, allOf: [] } : schema);
-  }
-
-  #at(reference: string): Json | undefined {
-    let place: Json | undefined = this.#root;
-    for (const token of reference.split('/').slice(1)) {
-      const key = unescaped(token);
-      place = isObject(place) && Object.hasOwn(place, key) ? place[key] : undefined;
-    }
-    return place;
   }
 
   #lists(schema: Schema, depth: number): Json[] {
@@ -107,16 +98,6 @@ class Variants {
       Object.fromEntries(keys.map(([key, [first = null]]) => [key, first]));
     const least = plain(variants.filter(([key]) => needed.has(key)));
     return [least, plain(variants), ...varied(least, variants)];
-  }
-}
-
-/** A part of a JSON pointer in the fragment of an address. */
-function unescaped(token: string): string {
-  const key = token.replaceAll('~1', '/').replaceAll('~0', '~');
-  try {
-    return decodeURIComponent(key);
-  } catch {
-    return key;
   }
 }
 

@@ -4,7 +4,7 @@
  * cannot express, such as a custom check.
  */
 import type { Json } from '../../../../machines/internal.ts';
-import { itemsOf, listIn, propertiesOf } from '../../schemaParts.ts';
+import { itemsOf, listIn, propertiesOf, referred } from '../../schemaParts.ts';
 import type { Tape } from '../choiceTape.ts';
 
 type Schema = { [key: string]: Json };
@@ -65,16 +65,10 @@ class Drawing {
   /** Returns the target of a reference, and the parts of `allOf` as one schema. */
   #resolved(schema: Json | undefined): Json | undefined {
     if (!isSchema(schema)) return schema;
-    if (typeof schema.$ref === 'string') return this.#resolved(this.#at(schema.$ref));
+    if (typeof schema.$ref === 'string') return this.#resolved(referred(this.#root, schema.$ref));
     const parts = listIn(schema.allOf).map((part) => this.#resolved(part));
     if (parts.length === 0) return schema;
     return parts.filter(isSchema).reduce(joined, { ...schema, allOf: [] });
-  }
-
-  #at(reference: string): Json | undefined {
-    let place: Json | undefined = this.#root;
-    for (const key of reference.split('/').slice(1)) place = isSchema(place) ? place[key] : undefined;
-    return place;
   }
 
   #text({ format, minLength, maxLength }: Schema): Json {
