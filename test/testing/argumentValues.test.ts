@@ -100,6 +100,31 @@ it.each([
   expect([Math.min(...values), Math.max(...values)]).toEqual([least, most]);
 });
 
+const DURATIONS: readonly [name: string, limits: object, value: number][] = [
+  ['timeoutMs', {}, 60_000],
+  ['timeoutMs', { maximum: 1000 }, 1000],
+  ['timeoutMs', { exclusiveMaximum: 1000 }, 999],
+  ['timeoutMs', { minimum: 100_000 }, 100_000],
+  ['timeoutMs', { multipleOf: 7 }, 60_004],
+  ['timeoutMs', { multipleOf: 7, maximum: 60_003 }, 59_997],
+  ['delay', {}, 1],
+  ['delay', { minimum: 10 }, 10],
+  ['delay', { exclusiveMinimum: 5 }, 6],
+  ['delay', { minimum: 10, multipleOf: 7 }, 14],
+];
+it.each(DURATIONS)('a whole number %s of %o, which is a time, has the one value %s', (name, limits, value) => {
+  const schema = { type: 'object', properties: { [name]: { type: 'integer', ...limits } }, required: [name] };
+  expect(argumentValues(schema as never)).toEqual([{ [name]: value }]);
+});
+it.each<[string, object, number]>([
+  ['delay', {}, 0.01],
+  ['delay', { exclusiveMinimum: 5 }, 5.01],
+  ['timeout', { exclusiveMaximum: 10 }, 9.99],
+])('a number %s of %o, which is a time, has the one value %s', (name, limits, value) => {
+  const schema = { type: 'object', properties: { [name]: { type: 'number', ...limits } }, required: [name] };
+  expect(argumentValues(schema as never)).toEqual([{ [name]: value }]);
+});
+
 it('a definition is found by its name, whatever characters it has', () => {
   const definitions = { 'a/b': { const: 1 }, 'c~d': { const: 2 }, grüß: { const: 3 }, '100%': { const: 4 } };
   const references = ['#/$defs/a~1b', '#/$defs/c~0d', '#/$defs/gr%C3%BC%C3%9F', '#/$defs/grüß', '#/$defs/100%'];

@@ -44,7 +44,7 @@ class Variants {
         return texts(schema);
       case 'number':
       case 'integer':
-        return isTime(name, schema) ? [timeIn(name, schema)] : numbers(schema, type === 'integer');
+        return isTime(name, schema) ? [timeIn(name, schema, type === 'integer')] : numbers(schema, type === 'integer');
       case 'boolean':
         return [true, false];
       case 'array':
@@ -127,24 +127,44 @@ function texts({ format, minLength, maxLength, pattern }: Schema): Json[] {
 /** Returns the smallest difference between two values. */
 export const stepOf = ({ multipleOf, type }: Schema): number => numberIn(multipleOf) ?? (type === 'integer' ? 1 : 0.01);
 
-function numbers(schema: Schema, isWhole: boolean): Json[] {
+interface Limits {
+  readonly step: number;
+  /** Only multiples of the step are allowed. */
+  readonly isGrid: boolean;
+  /** The least and the greatest allowed value. */
+  readonly least: number | undefined;
+  readonly most: number | undefined;
+}
+
+/** Returns the allowed value at a limit, or next to it: `up` is 1 for a lower limit and -1 for an upper one. */
+function nextTo(
+  limit: number,
+  up: 1 | -1,
+  { step, isGrid, isOpen }: Pick<Limits, 'step' | 'isGrid'> & { isOpen: boolean },
+): number {
+  if (!isGrid) return isOpen ? rounded(limit + up * step) : limit;
+  const nearest = rounded(up * Math.ceil(rounded((up * limit) / step)) * step);
+  return isOpen && nearest === limit ? rounded(limit + up * step) : nearest;
+}
+
+function limitsOf(schema: Schema, isWhole: boolean): Limits {
   const step = stepOf({ ...schema, type: isWhole ? 'integer' : 'number' });
   const isGrid = isWhole || numberIn(schema.multipleOf) !== undefined;
-  const bound = (value: number | undefined): number | undefined =>
-    value === undefined || Math.abs(value) >= Number.MAX_SAFE_INTEGER ? undefined : value;
-  /** The allowed value at a limit, or next to it: `up` is 1 for a lower limit and -1 for an upper one. */
-  const nextTo = (limit: number | undefined, up: 1 | -1, isOpen: boolean): number | undefined => {
-    if (limit === undefined) return undefined;
-    if (!isGrid) return isOpen ? rounded(limit + up * step) : limit;
-    const nearest = rounded(up * Math.ceil(rounded((up * limit) / step)) * step);
-    return isOpen && nearest === limit ? rounded(limit + up * step) : nearest;
+  const at = (limit: Json | undefined, up: 1 | -1, isOpen: boolean): number | undefined => {
+    const bound = numberIn(limit);
+    const isNone = bound === undefined || Math.abs(bound) >= Number.MAX_SAFE_INTEGER;
+    return isNone ? undefined : nextTo(bound, up, { step, isGrid, isOpen });
   };
-  const least =
-    nextTo(bound(numberIn(schema.minimum)), 1, false) ?? nextTo(bound(numberIn(schema.exclusiveMinimum)), 1, true);
-  const most =
-    nextTo(bound(numberIn(schema.maximum)), -1, false) ?? nextTo(bound(numberIn(schema.exclusiveMaximum)), -1, true);
+  const least = at(schema.minimum, 1, false) ?? at(schema.exclusiveMinimum, 1, true);
+  const most = at(schema.maximum, -1, false) ?? at(schema.exclusiveMaximum, -1, true);
+  return { step, isGrid, least, most };
+}
+
+function numbers(schema: Schema, isWhole: boolean): Json[] {
+  const limits = limitsOf(schema, isWhole);
+  const { step, isGrid, least, most } = limits;
   const first = least ?? Math.min(0, most ?? 0);
-  const last = most ?? Math.max(nextTo(FAR, -1, false) ?? FAR, first * 10);
+  const last = most ?? Math.max(nextTo(FAR, -1, { ...limits, isOpen: false }), first * 10);
   const isAllowed = (value: number): boolean => !isGrid || isMultiple(value, step);
   const inner = [first + step, last - step, 1, 10, 1000].filter((value) => value > first && value < last);
   const outer = least === undefined && last > -1 ? [-1] : [];
@@ -165,12 +185,12 @@ const LIMIT_MS = 60_000;
 /**
  * Returns a limit that no tool reaches, or a short wait. Other durations would test the machine rather than the tool.
  */
-function timeIn(name: string, schema: Schema): number {
-  const least = numberIn(schema.minimum) ?? numberIn(schema.exclusiveMinimum) ?? 0;
-  const most = numberIn(schema.maximum) ?? numberIn(schema.exclusiveMaximum) ?? Number.MAX_SAFE_INTEGER;
+function timeIn(name: string, schema: Schema, isWhole: boolean): number {
+  const limits = limitsOf(schema, isWhole);
+  const { step, least = 0, most = Number.MAX_SAFE_INTEGER } = limits;
   const isLimit = /timeout|limit|max|deadline/i.test(`${name} ${String(schema.description ?? '')}`);
-  const step = stepOf(schema);
-  return Math.min(Math.max(isLimit ? LIMIT_MS : step, least), most);
+  const wanted = Math.max(isLimit ? LIMIT_MS : step, least);
+  return Math.min(nextTo(wanted, 1, { ...limits, isOpen: false }), most);
 }
 
 /** Without the sign of zero. */
