@@ -46,3 +46,19 @@ export function referred(root: Json | undefined, reference: string): Json | unde
   }
   return place;
 }
+
+/** Values deeper than this are null. Only a schema that no finite value fits comes to it. */
+export const DEPTH_MAX = 14;
+
+/** Returns the choice that ends a value soonest: null or a scalar, else the first one. */
+export function plainestChoice(choices: readonly Json[], resolved: (schema: Json) => Json | undefined): Json {
+  const isOpen = (choice: Json): boolean => {
+    const schema = resolved(choice);
+    return isObject(schema) && !isScalar(schema);
+  };
+  return choices.find((choice) => !isOpen(choice)) ?? choices[0] ?? null;
+}
+
+const SCALARS: readonly Json[] = ['null', 'string', 'number', 'integer', 'boolean'];
+const isScalar = ({ type, const: only, enum: list }: Schema): boolean =>
+  only !== undefined || list !== undefined || SCALARS.includes(Array.isArray(type) ? (type[0] ?? null) : (type ?? ''));

@@ -30,6 +30,26 @@ function expectFit(schema: z.ZodType) {
 
 const named = z.object({ x: z.string() }).meta({ id: 'shop/item' });
 
+const tree = z.object({
+  name: z.string(),
+  get children() {
+    return z.array(tree);
+  },
+});
+const expression = z.object({
+  get operands() {
+    return z.union([z.number(), z.array(expression)]);
+  },
+});
+const chain = z.object({
+  value: z.number(),
+  get next() {
+    return chain.nullable();
+  },
+});
+const nested = (levels: number): z.ZodType =>
+  z.object(levels === 0 ? { n: z.number(), list: z.array(z.string()).min(1) } : { inner: nested(levels - 1) });
+
 describe('the arguments for a schema of Zod', () => {
   it.each<[string, z.ZodType]>([
     ['a tuple', z.object({ at: z.tuple([z.string(), z.number().max(3)]) })],
@@ -38,6 +58,10 @@ describe('the arguments for a schema of Zod', () => {
     ['a record with known keys', z.object({ prices: z.record(z.enum(['tea', 'milk']), z.number()) })],
     ['a record with any keys', z.object({ prices: z.record(z.string(), z.number()) })],
     ['a schema whose name has a slash', z.object({ one: named, other: named })],
+    ['a tree', z.object({ root: tree })],
+    ['a tree that ends in values', z.object({ sum: z.array(expression).min(1) })],
+    ['a chain', z.object({ first: chain })],
+    ['eight objects in each other', nested(8)],
   ])('%s fits', (_, schema) => expectFit(schema));
 
   it('each place of a tuple is varied', () => {

@@ -4,7 +4,7 @@
  * values.
  */
 import { canonical, type Json } from '../../../machines/internal.ts';
-import { itemsOf, listIn, propertiesOf, referred } from '../schemaParts.ts';
+import { DEPTH_MAX, itemsOf, listIn, plainestChoice, propertiesOf, referred } from '../schemaParts.ts';
 
 type Schema = { readonly [key: string]: Json };
 const isObject = (value: Json | undefined): value is { [key: string]: Json } =>
@@ -12,6 +12,7 @@ const isObject = (value: Json | undefined): value is { [key: string]: Json } =>
 const numberIn = (value: Json | undefined): number | undefined => (typeof value === 'number' ? value : undefined);
 
 const VALUES_MAX = 40;
+/** Deeper values are the plainest ones: one choice, required properties, and no more items than required. */
 const DEEPEST = 4;
 const LONG = 2_000;
 /** The search range for a number without bounds. */
@@ -33,10 +34,21 @@ class Variants {
   /** Returns the plainest value first. */
   of(unresolved: Json | undefined, depth = 0, name = ''): Json[] {
     const schema = this.#resolved(unresolved);
-    if (!isObject(schema) || depth > DEEPEST) return [null];
+    if (!isObject(schema) || depth > DEPTH_MAX) return [null];
+    const variants = this.#variants(schema, depth, name);
+    return depth > DEEPEST ? variants.slice(0, 1) : variants;
+  }
+
+  #variants(schema: Schema, depth: number, name: string): Json[] {
     if (schema.const !== undefined) return [schema.const];
     if (Array.isArray(schema.enum) && schema.enum.length > 0) return schema.enum;
     const choices = listIn(schema.anyOf ?? schema.oneOf);
+    if (choices.length > 0 && depth > DEEPEST)
+      return this.of(
+        plainestChoice(choices, (choice) => this.#resolved(choice)),
+        depth + 1,
+        name,
+      );
     if (choices.length > 0) return choices.flatMap((choice) => this.of(choice, depth + 1, name));
     const type = Array.isArray(schema.type) ? schema.type[0] : schema.type;
     switch (type ?? (schema.properties === undefined ? undefined : 'object')) {
@@ -67,12 +79,13 @@ class Variants {
     const { first, rest } = itemsOf(schema);
     if (first.length > 0) return this.#tuples(schema, depth);
     const { minItems, maxItems } = schema;
-    const each = this.of(rest, depth + 1);
     const least = numberIn(minItems) ?? 0;
+    if (depth >= DEEPEST && least === 0) return [[]];
+    const each = this.of(rest, depth + 1);
     const most = Math.min(numberIn(maxItems) ?? Math.max(3, least), 50);
     const filled = (count: number, from = 0): Json[] =>
       Array.from({ length: count }, (_, index) => each[(from + index) % each.length] ?? null);
-    const usual = Math.max(least, Math.min(1, most));
+    const usual = depth >= DEEPEST ? least : Math.max(least, Math.min(1, most));
     return [filled(usual), ...each.slice(1).map((_, at) => filled(usual, at + 1)), filled(least), filled(most)];
   }
 
@@ -93,7 +106,8 @@ class Variants {
 
   #objects(schema: Schema, depth: number): Json[] {
     const needed = new Set(listIn(schema.required));
-    const variants = propertiesOf(schema).map(([key, part]) => [key, this.of(part, depth + 1, key)] as const);
+    const used = propertiesOf(schema).filter(([key]) => depth <= DEEPEST || needed.has(key));
+    const variants = used.map(([key, part]) => [key, this.of(part, depth + 1, key)] as const);
     const plain = (keys: typeof variants): { [key: string]: Json } =>
       Object.fromEntries(keys.map(([key, [first = null]]) => [key, first]));
     const least = plain(variants.filter(([key]) => needed.has(key)));

@@ -4,7 +4,7 @@
  * cannot express, such as a custom check.
  */
 import type { Json } from '../../../../machines/internal.ts';
-import { itemsOf, listIn, propertiesOf, referred } from '../../schemaParts.ts';
+import { DEPTH_MAX, itemsOf, listIn, plainestChoice, propertiesOf, referred } from '../../schemaParts.ts';
 import type { Tape } from '../choiceTape.ts';
 
 type Schema = { [key: string]: Json };
@@ -12,7 +12,7 @@ const isSchema = (value: Json | undefined): value is Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 const numberIn = (value: Json | undefined): number | undefined => (typeof value === 'number' ? value : undefined);
 
-/** The maximum depth of nested schemas. Optional parts end earlier. */
+/** Deeper values are the plainest ones: one choice, required properties, and no more items than required. */
 const DEEPEST = 6;
 const LONGEST = 2_000;
 const FORMATS: Readonly<Record<string, string>> = {
@@ -39,11 +39,15 @@ class Drawing {
 
   value(unresolved: Json | undefined, depth = 0): Json {
     const schema = this.#resolved(unresolved);
-    if (!isSchema(schema) || depth > DEEPEST) return null;
+    if (!isSchema(schema) || depth > DEPTH_MAX) return null;
     if (schema.const !== undefined) return schema.const;
     if (Array.isArray(schema.enum) && schema.enum.length > 0) return this.#tape.pick(schema.enum);
     const choices = listIn(schema.anyOf ?? schema.oneOf);
-    if (choices.length > 0) return this.value(this.#tape.pick(choices), depth + 1);
+    if (choices.length > 0) {
+      const isDeep = depth > DEEPEST;
+      const choice = isDeep ? plainestChoice(choices, (one) => this.#resolved(one)) : this.#tape.pick(choices);
+      return this.value(choice, depth + 1);
+    }
     const type = Array.isArray(schema.type) ? this.#tape.pick(schema.type) : schema.type;
     switch (type ?? (schema.properties === undefined ? undefined : 'object')) {
       case 'string':
