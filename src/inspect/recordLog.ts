@@ -6,6 +6,7 @@
  */
 import type { Json, LogEntry } from '../../machines/vocabulary.ts';
 import type { Transition } from '../runtime/interpreter/plan.ts';
+import type { Chart } from './chart.ts';
 import { ENTRY, excerpt, pageJson } from './excerpt.ts';
 import {
   type ActorStatus,
@@ -350,6 +351,12 @@ function textOfTime(at: number): string {
   return timeText.text;
 }
 
+/** Stands for a chart that is too large: a page needs a chart of this shape. */
+function undrawn({ name, root: { id, key } }: Chart): Chart {
+  const description = 'This chart is too large to be drawn.';
+  return { name, root: { id, key, type: 'atomic', states: [], transitions: [], description } };
+}
+
 /** Returns a record as JSON that fits a frame. */
 export function recordText(record: Recorded): string {
   if (record.type === 'transition') {
@@ -359,6 +366,7 @@ export function recordText(record: Recorded): string {
   }
   const whole = JSON.stringify(record);
   if (whole.length >= FRAME_MAX / 2) {
+    if (record.type === 'chart') return JSON.stringify({ ...record, drawn: undrawn(record.drawn) });
     const isEntry = record.type === 'entry';
     return JSON.stringify(isEntry ? { ...record, entry: excerpt(record.entry, ENTRY), cut: true } : excerpt(record));
   }

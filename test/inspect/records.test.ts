@@ -10,10 +10,30 @@ import {
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { RunchartError } from '../../src/index.ts';
 import { Actors, ChartCatalog } from '../../src/inspect/actors.ts';
+import type { ChartState } from '../../src/inspect/chart.ts';
+import { stateTree } from '../../src/inspect/drawing/levels.ts';
 import { CONTEXT, excerpt } from '../../src/inspect/excerpt.ts';
-import { RecordLog } from '../../src/inspect/recordLog.ts';
+import { RecordLog, recordText } from '../../src/inspect/recordLog.ts';
+import { FRAME_MAX, type Recorded } from '../../src/inspect/wire.ts';
 import { redactor } from '../../src/log/redact.ts';
 import { SECRET } from './approvalTool.ts';
+
+describe('a chart that is too large for a frame', () => {
+  it('is sent as one state that says so', () => {
+    const stateOf = (index: number): ChartState => ({
+      ...{ id: `m.s${index}`, key: `s${index}`, type: 'atomic', states: [] },
+      transitions: [{ event: 'E'.repeat(300), index: 0, targets: ['m.s0'] }],
+    });
+    const states = Array.from({ length: 1500 }, (_, index) => stateOf(index));
+    const root = { id: 'm', key: 'm', type: 'compound', initial: 's0', states, transitions: [] } as const;
+    const text = recordText({ n: 0, at: 0, type: 'chart', chart: 'm#0', drawn: { name: 'm', root } });
+    const record = JSON.parse(text) as Extract<Recorded, { type: 'chart' }>;
+    expect(text.length).toBeLessThan(FRAME_MAX / 2);
+    expect(record).toMatchObject({ n: 0, chart: 'm#0', drawn: { name: 'm', root: { id: 'm', states: [] } } });
+    expect(record.drawn.root.description).toBe('This chart is too large to be drawn.');
+    expect([...stateTree(record.drawn).states.keys()]).toEqual(['m']);
+  });
+});
 
 describe('records of an inspector', () => {
   it('they are neither read nor copied before a request', () => {
