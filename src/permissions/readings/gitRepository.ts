@@ -5,6 +5,7 @@
  */
 import { lstat, readdir, readFile, realpath } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
+import { indexNames } from './gitIndex.ts';
 
 const CONFIG_BYTES_MAX = 262_144;
 
@@ -43,12 +44,14 @@ export async function gitDoubt(root: string): Promise<string | undefined> {
   if ((await kindOf(join(common, 'objects/info/alternates'))) !== 'missing')
     return 'the repository borrows from another';
   const hooks = [join(common, 'hooks')];
+  let hashBytes = 20;
   for (const file of new Set([join(common, 'config'), ...[common, own].map((each) => join(each, 'config.worktree'))])) {
     const settings = await settingsOf(file);
     if (settings === undefined) return "the repository's settings cannot be read";
     const unlisted = settings.find(({ key }) => !HARMLESS.some((harmless) => harmless.test(key)));
     if (unlisted) return `the repository's settings hold ${unlisted.key}`;
     const places = settings.flatMap(({ key, value }) => (key === 'core.hookspath' ? [value] : []));
+    if (settings.some(({ key, value }) => key === 'extensions.objectformat' && value === 'sha256')) hashBytes = 32;
     // Git expands `~` and `%(prefix)`, and interprets quotes, escapes and comments.
     if (!places.every((place) => PLAIN_PATH.test(place))) return 'the repository has hooks at an unclear place';
     hooks.push(...places.map((place) => resolve(root, place)));
@@ -58,7 +61,9 @@ export async function gitDoubt(root: string): Promise<string | undefined> {
     const hook = names.find((name) => READING_HOOKS.includes(name));
     if (hook !== undefined) return `the repository has the hook ${hook}`;
   }
-  return undefined;
+  const names = await indexNames(join(own, 'index'), hashBytes);
+  if (names === 'unreadable') return "the repository's index cannot be read";
+  return names === 'repositories' ? 'the repository has submodules' : undefined;
 }
 
 /** True if the whole repository lies here. A working tree of `git worktree` has its repository elsewhere. */

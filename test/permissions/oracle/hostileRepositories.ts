@@ -1,4 +1,5 @@
 /** Repositories of a foreign author: settings, hooks and files that make git run programs, or read elsewhere. */
+import { execFileSync } from 'node:child_process';
 import { appendFileSync, chmodSync, cpSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { chance } from '../../support/seededChance.ts';
@@ -114,6 +115,15 @@ export function hostileRepositories({ ws, out, ran }: OraclePlace): HostileRepos
       change: config(`[core]\n\tattributesFile = ${out}/secret\n\texcludesFile = ${out}/secret`),
     },
     { name: 'submodules', change: () => file('.gitmodules', `[submodule "s"]\n\tpath = src\n\turl = ${out}\n`) },
+    {
+      name: 'another repository in its index',
+      change: () => {
+        cpSync(join(ws, '.git'), join(ws, 'nested/.git'), { recursive: true });
+        appendFileSync(join(ws, 'nested/.git/config'), '[core]\n\tfsmonitor = ../run\n');
+        const entry = `160000,${'1'.repeat(40)},nested`;
+        execFileSync('git', ['update-index', '--add', '--cacheinfo', entry], { cwd: ws, stdio: 'ignore' });
+      },
+    },
     { name: 'objects of another repository', change: () => file('.git/objects/info/alternates', `${out}\n`) },
     { name: 'settings of another repository', change: () => file('.git/commondir', `${out}\n`) },
     {
