@@ -420,6 +420,27 @@ describe('git in a working tree of git worktree', () => {
       },
     ],
     [
+      'has a name with a blank at its end, beside one without',
+      'ask',
+      async ({ tree, own }) => {
+        await mkdir(`${own} `);
+        await writeFile(join(tree, '.git'), `gitdir: ${own} \n`);
+      },
+    ],
+    ['shares a directory with a blank at its end', 'ask', ({ own }) => writeFile(join(own, 'commondir'), '../.. \n')],
+    [
+      'is at a place that is not UTF-8',
+      'ask',
+      async ({ tree, own, common }) => {
+        const place = Buffer.from(`${own}-?`);
+        await rename(own, join(common, 'worktrees/w-\ufffd'));
+        await writeFile(
+          join(tree, '.git'),
+          Buffer.concat([Buffer.from('gitdir: '), place.fill(0xff, place.length - 1)]),
+        );
+      },
+    ],
+    [
       'is a whole repository of another directory',
       'ask',
       ({ tree, common }) => writeFile(join(tree, '.git'), `gitdir: ${common}\n`),

@@ -108,20 +108,23 @@ async function repositoryAt(place: string, kind: Kind): Promise<Repository | und
  * claim it.
  */
 async function linkedRepository(file: string): Promise<Repository | undefined> {
-  const place = /^gitdir: (.+)\s*$/.exec(await textOf(file))?.[1]?.trim();
+  const place = /^gitdir: (.+)$/.exec(await pathIn(file))?.[1];
   if (place === undefined) return undefined;
   const own = resolve(dirname(file), place);
   const common = resolve(own, '../..');
-  const [commonName, back] = [
-    (await textOf(join(own, 'commondir'))).trim(),
-    (await textOf(join(own, 'gitdir'))).trim(),
-  ];
+  const [commonName, back] = [await pathIn(join(own, 'commondir')), await pathIn(join(own, 'gitdir'))];
   const isItsOwn = basename(dirname(own)) === 'worktrees' && commonName !== '' && resolve(own, commonName) === common;
   const real = await realpath(own).catch(() => undefined);
   return isItsOwn && real === own && resolve(own, back) === file ? { own, common } : undefined;
 }
 
 const textOf = (file: string): Promise<string> => readFile(file, 'utf8').catch(() => '');
+
+/** A path as git reads it: only line ends are removed. Empty if it is not UTF-8, because it would be another path here. */
+async function pathIn(file: string): Promise<string> {
+  const text = await textOf(file);
+  return text.includes('\ufffd') ? '' : text.replace(/[\r\n]+$/, '');
+}
 
 /** Checks what git requires before it accepts a directory as a repository. */
 async function isWhole({ own, common }: Repository): Promise<boolean> {
