@@ -37,8 +37,8 @@ export async function gitDoubt(root: string): Promise<string | undefined> {
   // Git skips an incomplete repository and uses the next one above.
   if (!(await isWhole(repository))) return 'the repository is not whole';
   for (const directory of new Set([own, common])) {
-    const link = await linkIn(directory);
-    if (link !== undefined) return `the repository has the link ${link}`;
+    const part = await unclearPartOf(directory);
+    if (part !== undefined) return `the repository has ${part}`;
   }
   if ((await kindOf(join(root, '.gitmodules'))) !== 'missing') return 'the repository has submodules';
   if ((await kindOf(join(common, 'objects/info/alternates'))) !== 'missing')
@@ -57,9 +57,9 @@ export async function gitDoubt(root: string): Promise<string | undefined> {
     hooks.push(...places.map((place) => resolve(root, place)));
   }
   for (const directory of hooks) {
-    const names = await readdir(directory).catch(() => []);
-    const hook = names.find((name) => READING_HOOKS.includes(name));
-    if (hook !== undefined) return `the repository has the hook ${hook}`;
+    // Git finds a hook by its name, in a directory that cannot be listed too.
+    for (const hook of READING_HOOKS)
+      if ((await kindOf(join(directory, hook))) !== 'missing') return `the repository has the hook ${hook}`;
   }
   const names = await indexNames(join(own, 'index'), hashBytes);
   if (names === 'unreadable') return "the repository's index cannot be read";
@@ -130,7 +130,9 @@ async function pathIn(file: string): Promise<string> {
 async function isWhole({ own, common }: Repository): Promise<boolean> {
   const head = join(own, 'HEAD');
   if ((await kindOf(head)) !== 'file' || !/^(ref: *refs\/|[0-9a-f]{40})/.test(await textOf(head))) return false;
-  const kinds = await Promise.all(['objects', 'refs'].map((name) => kindOf(join(common, name))));
+  const parts = ['objects', 'refs'].map((name) => join(common, name));
+  // The second path needs the right to open what is in the directory.
+  const kinds = await Promise.all(parts.flatMap((part) => [kindOf(part), kindOf(`${part}/.`)]));
   return kinds.every((kind) => kind === 'directory');
 }
 
@@ -141,17 +143,18 @@ async function isWhole({ own, common }: Repository): Promise<boolean> {
 const LOOKED_THROUGH = /^(info|refs|logs|worktrees|objects(\/(info|pack))?)(?=\/|$)/;
 const ENTRIES_MAX = 50_000;
 
-/** The first link in a repository, as a relative path. Hooks are checked elsewhere. */
-async function linkIn(repository: string): Promise<string | undefined> {
+/** The first link in a repository, with its relative path, or a directory in which links may be. Hooks are checked elsewhere. */
+async function unclearPartOf(repository: string): Promise<string | undefined> {
   const directories = [''];
   let entryCount = 0;
   for (let directory = directories.pop(); directory !== undefined; directory = directories.pop()) {
-    const entries = await readdir(join(repository, directory), { withFileTypes: true }).catch(() => []);
+    const entries = await readdir(join(repository, directory), { withFileTypes: true }).catch(() => undefined);
+    if (!entries) return 'a directory that cannot be listed';
     entryCount += entries.length;
-    if (entryCount > ENTRIES_MAX) return 'or too many files to look through';
+    if (entryCount > ENTRIES_MAX) return 'too many files to look through';
     for (const entry of entries) {
       const path = join(directory, entry.name);
-      if (entry.isSymbolicLink() && path !== 'hooks') return path;
+      if (entry.isSymbolicLink() && path !== 'hooks') return `the link ${path}`;
       const [looked] = LOOKED_THROUGH.exec(path) ?? [];
       if (entry.isDirectory() && looked && (looked !== 'objects' || path === 'objects')) directories.push(path);
     }
@@ -170,9 +173,11 @@ async function settingsOf(file: string): Promise<Setting[] | undefined> {
   const kind = await kindOf(file);
   if (kind === 'missing') return [];
   if (kind !== 'file' || (await lstat(file)).size > CONFIG_BYTES_MAX) return undefined;
+  const written = await readFile(file, 'utf8').catch(() => undefined);
+  if (written === undefined) return undefined;
   const settings: Setting[] = [];
   let section: string | undefined;
-  for (const line of (await readFile(file, 'utf8')).split(/\r?\n/)) {
+  for (const line of written.split(/\r?\n/)) {
     const text = line.trim();
     if (text === '' || /^[#;]/.test(text)) continue;
     const header = /^\[\s*([A-Za-z0-9-]+)(?:\s+"(?:[^"\\]|\\.)*")?\s*\]$/.exec(text);

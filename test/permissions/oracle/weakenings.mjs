@@ -72,9 +72,15 @@ export const weakenings = [
   },
   {
     id: 'parts of a repository elsewhere',
-    edits: [['if (link !== undefined) return `the repository has the link \x24{link}`;', '']],
+    edits: [['if (part !== undefined) return `the repository has \x24{part}`;', '']],
     lines: ['git check-ignore -v KEY=canary-from-outside', 'git status'],
     repository: 'the link info/exclude in it',
+  },
+  {
+    id: 'other repositories in the index',
+    edits: [["return names === 'repositories' ? 'the repository has submodules' : undefined;", 'return undefined;']],
+    lines: ['git status'],
+    repository: 'another repository in its index',
   },
   {
     id: 'places of hooks',
