@@ -18,7 +18,7 @@ import {
   surroundingsOf,
 } from './pathRules.ts';
 import { mayShow } from './patternReach.ts';
-import { EDIT_TOOLS, hostName, READ_TOOLS, type Rule } from './rules.ts';
+import { EDIT_TOOLS, hostName, isRule, READ_TOOLS, type Rule } from './rules.ts';
 import { shellVerdict } from './shellVerdict.ts';
 import { type Finding, findingOf, type JudgedVerdict, type RuleSet } from './verdict.ts';
 
@@ -43,12 +43,14 @@ export async function verdictsOf(call: JudgedCall, rules: RuleSet): Promise<Call
   const tool = call.name.toLowerCase();
   const args = fieldsOf(call.args);
   // Only tools that work on files need the file system.
-  const verdict =
+  const judged =
     tool === 'bash' && typeof args.command === 'string'
       ? await shellVerdict(args.command, rules, await surroundingsOf(call.cwd))
       : READ_TOOLS.includes(tool) || EDIT_TOOLS.includes(tool)
         ? await fileVerdict(tool, args, rules, await surroundingsOf(call.cwd))
         : toolVerdict(call, args, rules);
+  // A rule for a long or odd name may be none.
+  const verdict = judged.saves.every(isRule) ? judged : { ...judged, saves: [] };
   // The mode `dontAsk` denies every call that would need an answer.
   const withMode = (confined: JudgedVerdict): JudgedVerdict => {
     if (rules.mode === 'dontAsk' && confined.outcome === 'ask') return { ...confined, outcome: 'deny' };
@@ -117,7 +119,7 @@ async function fileVerdict(
     guarded: reads ? undefined : protectedPlace(path, around, rules.protect),
     reads: reads && ((isInside && !hiding) || (path.real !== undefined && isSpilled(path.real))),
     edits: !reads && isInside,
-    save: pathRule(reads ? tool : 'edit', path, around),
+    save: hiding ? undefined : pathRule(reads ? tool : 'edit', path, around),
   };
   const finding = findingOf(facts, rules);
   // An allow rule for a directory does not open files that another rule hides in it.

@@ -145,12 +145,19 @@ export function protectedPlace(
   return extra && path.written;
 }
 
-/** The rule for exactly this path; undefined if the path contains characters that rules cannot hold. */
-export function pathRule(tool: string, { spelled, real }: PathSubject, { cwd }: Surroundings): string | undefined {
+/**
+ * The rule for exactly this path; undefined if no rule would allow it: a path with characters that rules cannot hold, or one
+ * that a link leads elsewhere.
+ */
+export function pathRule(tool: string, path: PathSubject, around: Surroundings): string | undefined {
+  const { spelled } = path;
+  const { cwd } = around;
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
-  if (real === undefined || /[\u0000-\u001f\u007f-\u009f]/.test(spelled)) return undefined;
+  if (/[\u0000-\u001f\u007f-\u009f]/.test(spelled)) return undefined;
   const isBelow = spelled !== cwd && isInside(cwd, spelled);
-  const path = (isBelow ? relative(cwd, spelled) : spelled.slice(1)).split(sep).join('/');
-  const literal = path.replace(/[\\*?[\]]/g, '\\$&').replace(/ +$/, (spaces) => spaces.replaceAll(' ', '\\ '));
-  return `${tool}(${isBelow ? './' : '//'}${literal})`;
+  const parts = (isBelow ? relative(cwd, spelled) : spelled.slice(1)).split(sep).join('/');
+  const literal = parts.replace(/[\\*?[\]]/g, '\\$&').replace(/ +$/, (spaces) => spaces.replaceAll(' ', '\\ '));
+  const spec = `${isBelow ? './' : '//'}${literal}`;
+  const pattern = pathPattern(spec);
+  return typeof pattern !== 'string' && pattern.matches(path, around, true) ? `${tool}(${spec})` : undefined;
 }

@@ -90,6 +90,16 @@ export function parseRule(input: unknown): Rule {
   return { text, covers: (tool) => tools.includes(tool), subject: { kind: 'path', pattern } };
 }
 
+/** The text is a valid rule. */
+export function isRule(text: string): boolean {
+  try {
+    parseRule(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 export function parseRules(what: string, rules: unknown, layer?: string): Rule[] {
   if (rules === undefined) return [];
   if (!Array.isArray(rules))
