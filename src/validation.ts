@@ -104,7 +104,8 @@ export function display(value: unknown, secret = false): string {
   if (!isPlainSight) return isList(value) ? 'a list' : `a value of type ${typeof value}`;
   try {
     const said = typeof value === 'number' ? String(value) : (JSON.stringify(value) ?? String(value));
-    return said.length > SHOWN_MAX ? `${said.slice(0, SHOWN_MAX)}…` : said;
+    // Without half of a character at the end.
+    return said.length > SHOWN_MAX ? `${said.slice(0, SHOWN_MAX).replace(/[\ud800-\udbff]$/, '')}…` : said;
   } catch {
     return typeof value;
   }

@@ -131,6 +131,9 @@ describe('a refused value', () => {
     [5n, 'bigint'],
     ['x'.repeat(198), `"${'x'.repeat(198)}"`],
     ['x'.repeat(199), `"${'x'.repeat(199)}…`],
+    // No half of a character is shown.
+    ['😀'.repeat(100), `"${'😀'.repeat(99)}…`],
+    [`x${'😀'.repeat(100)}`, `"x${'😀'.repeat(99)}…`],
   ])('is shown on one line of at most 200 characters, as JSON or by its type: %#', (value, shown) =>
     expect(display(value)).toBe(shown),
   );

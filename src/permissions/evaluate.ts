@@ -5,6 +5,7 @@
 
 import { stat } from 'node:fs/promises';
 import type { Json } from '../../machines/internal.ts';
+import { beginning } from '../printable.ts';
 import { isSpilled } from '../tools/coding/spilledOutput.ts';
 import { webAddress } from '../tools/coding/web/webFetch.ts';
 import type { NetworkChoice } from '../tools/tool.ts';
@@ -127,7 +128,7 @@ async function fileVerdict(
     hiding && finding.outcome === 'allow'
       ? { ...finding, outcome: 'ask', by: `doubt: it may show files of ${hiding.text}`, save: undefined }
       : finding;
-  const shown = path.written.slice(0, SHOWN_MAX);
+  const shown = beginning(path.written, SHOWN_MAX);
   const leads =
     path.real !== path.spelled || !isInside ? `${shown} leads to ${path.real ?? 'an unknown place'}` : undefined;
   const verdict = withPart(doubted, `${tool} ${shown}`, doubted.outcome === 'allow' ? undefined : leads);

@@ -233,3 +233,11 @@ it('a search with Grep asks if a rule hides a part of the directory, whatever al
     expect((await explain(options, 'Grep', { pattern: 'x', path: 'package.json' }, ws)).outcome).toBe('allow');
   }
 });
+
+it('a verdict shows the beginning of a path that is too long to exist, without half of a character', async () => {
+  const { parts } = await explain({}, 'Read', { file_path: `/${'😀'.repeat(300)}` }, ws);
+  const shown = `/${'😀'.repeat(249)}`;
+  expect(parts).toEqual([
+    { text: `read ${shown}`, outcome: 'ask', by: 'mode default', why: `${shown} leads to an unknown place` },
+  ]);
+});
