@@ -114,7 +114,11 @@ export async function openConversation(
     if (handle.acts$ && !opening.parent) (await load.remoteActs()).serveActs(made.conversation, handle);
     return made;
   } catch (error) {
-    await handle.close();
+    try {
+      await handle.close();
+    } catch {
+      // The reason of the failed opening counts, not that of a failed close.
+    }
     throw error;
   }
 }

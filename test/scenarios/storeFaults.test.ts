@@ -293,7 +293,7 @@ describe('an error of its own that a store throws', () => {
     throw failure;
   };
   /** Throws in this method of the store or of its handles, and keeps whether the handle was closed. */
-  function brokenIn(place: string) {
+  function brokenIn(place: string, afterClose = async (): Promise<void> => {}) {
     const inner = memoryStore();
     const closed: string[] = [];
     const store: LogStore = {
@@ -309,6 +309,7 @@ describe('an error of its own that a store throws', () => {
           close: async () => {
             closed.push(id);
             await handle.close();
+            await afterClose();
           },
         };
       },
@@ -327,6 +328,16 @@ describe('an error of its own that a store throws', () => {
     expect(error).toMatchObject({ code: 'store', message: `${task}: TypeError: socket gone`, cause: failure });
     expect(broken.closed).toEqual(closed);
   });
+
+  it.each(['read', 'append'] as const)(
+    'by %s is reported even if the handle cannot be closed either',
+    async (place) => {
+      const broken = brokenIn(place, () => Promise.reject(new Error('close failed')));
+      const error = await broken.agent.open('c').catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ code: 'store', message: `the store could not ${place}: TypeError: socket gone` });
+      expect(broken.closed).toEqual(['c']);
+    },
+  );
 
   it('by list is a RunchartError of `list()` with its cause', async () => {
     const error = await brokenIn('list')
