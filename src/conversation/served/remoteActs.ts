@@ -14,7 +14,7 @@ import {
 import type { Content } from '../../content/content.ts';
 import { toBase64 } from '../../content/imageFormat.ts';
 import { RunchartError, thrownMessage } from '../../errors.ts';
-import type { Act, EffectOfAct, LogHandle } from '../../stores/logStore.ts';
+import type { Act, ActAnswer, EffectOfAct, LogHandle } from '../../stores/logStore.ts';
 import { type Conversation, entriesOf, openRun, resumeAs, runtimeOf, sendWithReceipt } from '../conversation.ts';
 import type { SendOptions } from '../sendOptions.ts';
 import { overviewOf, resultOfRun } from './conversationOverview.ts';
@@ -49,17 +49,26 @@ async function carryOut(conversation: Conversation, handle: LogHandle, act: Act)
     };
     handle.expectEffect?.(actId, answered);
   };
+  let answer: ActAnswer;
   try {
-    const value = await done(conversation, act, expect);
-    await handle.answerAct?.(actId, { value });
+    answer = { value: await done(conversation, act, expect) };
   } catch (error) {
     const code = RunchartError.isRunchartError(error) ? error.code : 'internal';
     const message =
       code === 'internal' ? 'the act failed in the process that holds the conversation' : thrownMessage(error);
+    answer = { error: { code, message } };
+  }
+  try {
+    await handle.answerAct?.(actId, answer);
+  } catch {
     // An act without an answer is unavailable to whoever asked.
-    await handle.answerAct?.(actId, { error: { code, message } }).catch(() => undefined);
+    await handle.answerAct?.(actId, 'value' in answer ? UNANSWERED : answer).catch(() => undefined);
   }
 }
+
+const UNANSWERED: ActAnswer = {
+  error: { code: 'store', message: 'the act was carried out, but its answer could not be stored' },
+};
 
 async function done(conversation: Conversation, act: Act, expect: Expect): Promise<Answer> {
   const carriedOut = ACTS.get(String(act.type));
