@@ -150,6 +150,19 @@ describe('a remote conversation', () => {
     expect(asked.slice(1)).toEqual([['cancel', { runId: 'run_m' }]]);
   });
 
+  it('ends the iterations of a message whose signal is over', async () => {
+    const { conversation } = remote();
+    const run = conversation.send('a', { signal: AbortSignal.abort() });
+    const ends: string[] = [];
+    const iterate = async (name: string, items: AsyncIterable<unknown>): Promise<void> => {
+      for await (const item of items) ends.push(JSON.stringify(item));
+      ends.push(name);
+    };
+    void iterate('entries', run);
+    void iterate('partialOutput', run.partialOutput);
+    await expect.poll(() => [...ends].sort()).toEqual(['entries', 'partialOutput']);
+  });
+
   it('refuses a schema as output, which cannot travel, and asks for nothing', async () => {
     const { conversation, asked } = remote();
     const run = conversation.send('a', { output: { '~standard': {} } as never });
