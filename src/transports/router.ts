@@ -208,7 +208,10 @@ class Router {
         } else if ('signal' in item) {
           await this.#transport.write({ type: 'live', conversation: id, signal: item.signal });
         } else {
-          await this.#transport.write(item.message as Outgoing);
+          const message = item.message as Outgoing;
+          await this.#transport.write(message);
+          // The run may continue after a `close`. What it adds is sent when the conversation is opened again.
+          if (message.type === 'result') break;
         }
       }
     } catch {

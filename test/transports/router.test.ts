@@ -96,6 +96,24 @@ describe('a router', () => {
     expect(of('entry').map(({ entry }) => entry.seq)).toEqual(of('entry').map((_, index) => index));
   });
 
+  it.each([true, false])(
+    'after close the result is the last message, and the run continues without further ones (multiTurn %s)',
+    async (multiTurn) => {
+      const { agent, client, told, of } = routed(['one', 'two'], { multiTurn });
+      client.send(user('hi'));
+      client.send({ type: 'close', conversation: 'a' });
+      await expect.poll(() => of('result').length).toBe(1);
+      await expect.poll(async () => (await agent.list())[0]).toMatchObject({ status: 'idle', lastCause: 'end_turn' });
+      await flush();
+      const last = told.findIndex(({ type }) => type === 'result');
+      expect(told.slice(last + 1).filter(({ type }) => type !== 'answer')).toEqual([]);
+
+      client.send(user('again'));
+      await expect.poll(() => of(multiTurn ? 'turn-result' : 'result').length).toBe(multiTurn ? 1 : 2);
+      expect(of('entry').map(({ entry }) => entry.seq)).toEqual(of('entry').map((_, index) => index));
+    },
+  );
+
   it('a cancel overtakes its run, and the end of the transport stops no run', async () => {
     let goOn = (): void => {};
     const wait = new Promise<void>((resolve) => {
