@@ -78,14 +78,18 @@ const INIT =
 
 /** A copy of the session, or of the part before one of the person's messages, is opened in its place. */
 async function fork(argument: string, conversation: Conversation, port: CommandPort): Promise<void> {
-  const messages = conversation.log().filter((entry) => entry.type === 'user-message');
+  const log = conversation.log();
+  const messages = log.filter((entry) => entry.type === 'user-message');
   if (messages.length === 0) return port.say('plain', 'there is no message yet');
   const message = messages[Number(argument) - 1];
   const isNumber = message !== undefined && /^\d+$/.test(argument);
   if (argument === '' || isNumber) {
+    // A copy with the beginning of a run would contain an interrupted request.
+    const beginsRun = message !== undefined && log[message.seq - 1]?.type === 'run-started';
+    const place = isNumber ? message.seq - (beginsRun ? 1 : 0) : undefined;
     await port.reopen(async () => {
       const id = newSessionId();
-      await forkConversation(port.made.store, conversation.id, id, isNumber ? message.seq : undefined);
+      await forkConversation(port.made.store, conversation.id, id, place);
       return id;
     });
     if (isNumber) port.terminal.fill(typedText(message.content));

@@ -192,6 +192,20 @@ describe('a command', () => {
       expect([wrong, did, said.slice(1)]).toEqual([wrong, [], ['1  first', '2  second']]);
     }
   });
+
+  test('a copy that ends before a message contains no begun request, so nothing in it counts as interrupted', async () => {
+    const { types, did, conversation, made } = await commands();
+    for (const text of ['first', 'second']) await conversation.send(text).result;
+    for (const number of [1, 2]) {
+      did.length = 0;
+      await types(`/fork ${number}`);
+      const [[, id] = []] = did as [string, string][];
+      const copy = await made.agent.open(String(id));
+      onTestFinished(() => copy.close());
+      const stops = copy.log().flatMap((entry) => (entry.type === 'run-stop' ? [entry.cause] : []));
+      expect([number, stops]).toEqual([number, Array(number - 1).fill('end_turn')]);
+    }
+  });
 });
 
 describe('/permissions', () => {
