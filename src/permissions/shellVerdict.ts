@@ -251,16 +251,16 @@ class LineJudge {
     }
     const subjects = target?.isLiteral ? this.#files.subjects(target) : [];
     const isPipe = target?.isProcess === true;
-    const opens = (rule: Rule): boolean =>
-      isWhole(rule, 'bash') ||
-      (subjects.length > 0 && tools.every((tool) => this.#files.allowsPaths(rule, tool, subjects)));
+    const opens = (rule: Rule, tool: string): boolean =>
+      isWhole(rule, 'bash') || (subjects.length > 0 && this.#files.allowsPaths(rule, tool, subjects));
+    const isOpen = tools.every((tool) => allow.some((rule) => opens(rule, tool)));
     const facts = {
       deny: this.#files.rulesNaming(deny, words, tools),
       ask: [
         ...this.#files.rulesNaming(ask, words, tools),
         ...this.#files.rulesMatchingGlobs([...deny, ...ask], words, false),
       ],
-      allow: allow.filter(opens),
+      allow: isOpen ? allow.filter((rule) => tools.some((tool) => opens(rule, tool))) : [],
       guarded: reads ? undefined : this.#files.protectedPlaceOf(words),
       reads: reads && (isPipe || (subjects.length > 0 && subjects.every((path) => isInsideRoot(path, this.#around)))),
       save: this.#saved(tools, subjects),

@@ -222,6 +222,18 @@ describe('redirections', () => {
     }
   });
 
+  it.each([
+    [['read(./src/**)', 'edit(./src/**)'], 'allow', 'allow read(./src/**)'],
+    [['edit(./src/**)', 'read(./src/new.ts)'], 'allow', 'allow edit(./src/**)'],
+    [['read(./src/**)'], 'ask', 'mode default'],
+    [['edit(./src/**)'], 'ask', 'mode default'],
+    [['read(./src/**)', 'edit(./other/**)'], 'ask', 'mode default'],
+  ] as const)('<> is allowed by a rule for reading and one for writing together: %j', async (allow, outcome, by) => {
+    const rules = permissions({ allow: [...allow, 'bash(make *)'] });
+    const { parts } = await rules.explain('Bash', { command: 'make <> src/new.ts' }, ws);
+    expect(parts.at(-1)).toMatchObject({ text: '<> src/new.ts', outcome, by });
+  });
+
   it('the rule that "always allow" saves is sufficient for the same line, or nothing is saved', async () => {
     const short: string[] = [];
     for (const [operator] of OPERATORS)
