@@ -1,5 +1,5 @@
 /**
- * Combines the rules for one act into a verdict, in this order: deny rules, protected places, plan mode, ask rules,
+ * Combines the rules for one act into a verdict, in this order: deny rules, plan mode, protected places, ask rules,
  * allow rules, the mode. Rule: it never matters how specific a rule is, and no later step overrides a denial.
  */
 import type { PathPattern } from './pathRules.ts';
@@ -101,12 +101,14 @@ export function findingOf(facts: Facts, { mode, hook, needsApproval }: RuleSet):
 
 const STRICTNESS: readonly PermissionOutcome[] = ['allow', 'ask', 'deny'];
 
-/** The first of the strictest findings. */
+/** True if the finding allows only reading. It does not explain why the rest of a line is allowed. */
+const onlyReads = ({ outcome, by }: Finding): boolean => outcome === 'allow' && by === 'read-only';
+
+/** The first of the strictest findings. One that allows more than reading counts before one that allows reading. */
 export function strictest(findings: readonly Finding[]): Finding {
   const [first, ...rest] = findings;
   if (!first) throw new TypeError('a verdict needs a finding');
-  return rest.reduce(
-    (worst, each) => (STRICTNESS.indexOf(each.outcome) > STRICTNESS.indexOf(worst.outcome) ? each : worst),
-    first,
-  );
+  const isStricter = (each: Finding, other: Finding): boolean =>
+    STRICTNESS.indexOf(each.outcome) > STRICTNESS.indexOf(other.outcome) || (onlyReads(other) && !onlyReads(each));
+  return rest.reduce((worst, each) => (isStricter(each, worst) ? each : worst), first);
 }

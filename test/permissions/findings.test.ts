@@ -99,6 +99,18 @@ test('of several findings the first of the strictest counts', () => {
   expect(() => strictest([])).toThrow(TypeError);
 });
 
+test.each([
+  ['ls; make', { allow: ['bash(make *)'] }, 'allow bash(make *)'],
+  ['cat README.md > src/new.ts', { allow: ['edit(./src/**)'] }, 'allow edit(./src/**)'],
+  ['ls > src/new.ts; make', { allow: ['edit(./src/**)', 'bash(make *)'] }, 'allow edit(./src/**)'],
+  ['ls > src/new.ts', { mode: 'bypass' }, 'mode bypass'],
+  ['ls; cat README.md', { allow: ['bash(make *)'] }, 'read-only'],
+] as const)('the verdict on %s names what allowed more than reading, if anything did', async (command, options, by) => {
+  const { allow = [], ...mode }: { allow?: readonly string[]; mode?: 'bypass' } = options;
+  const verdict = await permissions({ ...mode, allow: [...allow] }).explain('Bash', { command }, await workspace());
+  expect(verdict).toMatchObject({ outcome: 'allow', by });
+});
+
 /** For each mode: a read, an edit inside, an edit outside, a command that reads, one that changes, and an unknown tool. */
 const BY_MODE: { readonly [mode in RuleSet['mode']]: readonly string[] } = {
   default: ['allow', 'ask', 'ask', 'allow', 'ask', 'ask'],
