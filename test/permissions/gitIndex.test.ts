@@ -69,7 +69,7 @@ describe('git in a repository whose index names another repository', () => {
     it.each(VERSIONS)('it requires approval, wherever the name is in an index of version %i', async (version) => {
       expect(await judged(indexOf(files, { version, hashBytes }), config)).toEqual(['allow']);
       for (let at = 0; at <= files.length; at++) {
-        const entries = files.toSpliced(at, 0, other);
+        const entries = [...files.slice(0, at), other, ...files.slice(at)];
         const outcome = await judged(indexOf(entries, { version, hashBytes }), config);
         expect(outcome, `at ${at}`).toEqual(['ask', 'the repository has submodules']);
       }

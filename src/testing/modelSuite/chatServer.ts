@@ -1,7 +1,9 @@
 /**
- * A chat completions server on the loopback interface for the model suite. Invariant: the case determines the answer to
- * each request. The server does not depend on the model that calls it.
+ * A chat completions server on the loopback interface for the model suite, and what a request must contain when it
+ * arrives. Invariant: the case determines the answer to each request. The server does not depend on the model that calls
+ * it, and only the public format of requests counts, so each adapter may add fields.
  */
+import assert from 'node:assert/strict';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Json } from '../../../machines/vocabulary.ts';
@@ -96,3 +98,32 @@ export const callPiece = (index: number, id: string, name: string, text: string)
   delta({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: text } }] });
 export const callRest = (index: number, text: string): Json =>
   delta({ tool_calls: [{ index, function: { arguments: text } }] });
+
+export interface ReceivedRequest {
+  messages?: {
+    role: string;
+    content?: unknown;
+    tool_call_id?: string;
+    tool_calls?: { id?: string; function?: { name?: string; arguments?: string } }[];
+  }[];
+  tools?: { function?: { name: string; description?: string; parameters?: { properties?: object } } }[];
+}
+
+/** Asserts that each text, call and schema has arrived. A content is a text or a list of parts. */
+export function hasContents({ messages = [], tools = [] }: ReceivedRequest): void {
+  const calls = messages.flatMap(({ tool_calls: list = [] }) => list);
+  assert.deepEqual(
+    calls.map((call) => [call.id, call.function?.name, JSON.parse(call.function?.arguments ?? 'null')]),
+    [
+      ['a', 'look', { at: 'a' }],
+      ['b', 'look', { at: 'b' }],
+    ],
+  );
+  for (const [index, text] of Object.entries({ 0: 'be brief', 1: 'go', 3: 'saw a', 4: 'saw b' })) {
+    const { role, content } = messages[Number(index)] ?? {};
+    assert.ok(JSON.stringify(content ?? null).includes(text), `the text of the ${role} message is not ${text}`);
+  }
+  const [look] = tools;
+  assert.equal(look?.function?.description, 'looks at a place');
+  assert.deepEqual(Object.keys(look?.function?.parameters?.properties ?? {}), ['at']);
+}

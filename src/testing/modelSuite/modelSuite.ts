@@ -8,8 +8,18 @@ import type { Message } from '../../../machines/vocabulary.ts';
 import { failureOf } from '../../models/attemptFailure.ts';
 import type { Model, ModelPart, ModelRequest } from '../../models/model.ts';
 import type { SuiteRunner } from '../storeSuite/logStoreSuite.ts';
-import { type Answer, type ChatServer, callPiece, callRest, chatServer, delta, ends, used } from './chatServer.ts';
-import { hasContents, type ReceivedRequest } from './receivedRequest.ts';
+import {
+  type Answer,
+  type ChatServer,
+  callPiece,
+  callRest,
+  chatServer,
+  delta,
+  ends,
+  hasContents,
+  type ReceivedRequest,
+  used,
+} from './chatServer.ts';
 
 interface Played {
   parts: ModelPart[];
