@@ -5,6 +5,7 @@ import { getRequestListener } from '@hono/node-server';
 import express from 'express';
 import { Hono } from 'hono';
 import { describe, expect, it } from 'vitest';
+import { watchersOf } from '../../src/agent.ts';
 import { createAgent } from '../../src/index.ts';
 import { type InspectorHandlerOptions, inspectorHandler } from '../../src/inspect/index.ts';
 import { inspectorHandlerOf } from '../../src/inspect/inspectorHandler.ts';
@@ -290,8 +291,10 @@ describe('the inspector in a server of your own', () => {
     await conversation.send('One').result;
     await second.see(isEntry('run-stop'));
     expect(await second.see(({ type }) => type === 'hello')).toMatchObject({ session, from: next });
+    expect(watchersOf(agent).size).toBe(2);
     second.close();
-    await new Promise((resolve) => setTimeout(resolve, 150));
+    // The handler itself watches the agent too.
+    await expect.poll(() => watchersOf(agent).size).toBe(1);
     const third = await Page.open(base, next, session);
     const hello = (await third.see(({ type }) => type === 'hello')) as { session: string; from: number };
     expect(hello.from).toBe(0);
