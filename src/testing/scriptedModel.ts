@@ -4,6 +4,7 @@
  */
 import { ConfigurationError } from '../errors.ts';
 import { type Model, ModelError, type ModelPart, type ModelRequest, type Prices } from '../models/model.ts';
+import { beginning } from '../printable.ts';
 import { check, checkOptionsOf, choice, display, isList, isObject, number, object, text } from '../validation.ts';
 
 /**
@@ -130,7 +131,7 @@ export function scriptedModel(replies: Script, options: ScriptedModelOptions = {
 }
 
 function unexpected(call: number, written: number, { messages }: ModelRequest): ModelError {
-  const last = JSON.stringify(messages.at(-1) ?? null).slice(0, 200);
+  const last = beginning(JSON.stringify(messages.at(-1) ?? null), 200);
   return new ModelError({
     code: 'unexpected-call',
     retryable: false,

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { createAgent, defineTool, subAgents } from '../../src/index.ts';
+import { verdictOf } from '../../src/testing/agentPaths/pathOptions.ts';
 import {
   type AgentPathsOptions,
   type AgentWorld,
@@ -95,6 +96,19 @@ describe('an option', () => {
     for (const verdict of ['run', undefined, true, 'failed']) {
       const options = { expect: { act: () => verdict as never } };
       await refused(agentPaths(agent, options), 'what expect.act returns for {} must be one of "runs"');
+    }
+  });
+
+  it('names long arguments for which expect returns no verdict, never with half a character', () => {
+    for (const length of [198, 199, 200]) {
+      let message = '';
+      try {
+        verdictOf('act', `${'x'.repeat(length)}😀`, 'run');
+      } catch (error) {
+        message = (error as Error).message;
+      }
+      expect(message).toContain('what expect.act returns for "xxx');
+      expect(message).toMatch(/^\P{Surrogate}*$/u);
     }
   });
 

@@ -39,6 +39,22 @@ describe('scriptedModel', () => {
     expect(model.calls).toHaveLength(1);
   });
 
+  it('shows the beginning of a long last message, never with half a character', () => {
+    const before = JSON.stringify({ role: 'user', content: [{ type: 'text', text: '' }] }).indexOf('""') + 1;
+    for (const length of [199, 200, 201]) {
+      const text = 'x'.repeat(length - 1 - before) + '😀'.repeat(9);
+      const messages = [{ role: 'user' as const, content: [{ type: 'text' as const, text }] }];
+      let message = '';
+      try {
+        scriptedModel([]).stream({ ...request, messages }, context());
+      } catch (error) {
+        message = (error as Error).message;
+      }
+      expect(message).toContain('"text":"xxx');
+      expect(message).toMatch(/^\P{Surrogate}*$/u);
+    }
+  });
+
   it('ends a run at once on an unexpected call: no retry hides it', async () => {
     const model = scriptedModel([]);
     const result = await createAgent({ model }).run('hi');

@@ -7,6 +7,7 @@ import type { Agent } from '../../agent.ts';
 import type { RunResult } from '../../conversation/run.ts';
 import { ConfigurationError } from '../../errors.ts';
 import { PHASES } from '../../plugins/plugin.ts';
+import { beginning } from '../../printable.ts';
 import type { Move } from '../../scripts/moves.ts';
 import {
   anything,
@@ -213,7 +214,7 @@ function checkExamples(name: string, list: unknown): void {
 
 /** The verdict that a rule of `expect` returned. Throws ConfigurationError if it is not a verdict. */
 export function verdictOf(tool: string, args: Json, verdict: unknown): Verdict {
-  const name = `agentPaths: what expect.${tool} returns for ${JSON.stringify(args).slice(0, 200)}`;
+  const name = `agentPaths: what expect.${tool} returns for ${beginning(JSON.stringify(args), 200)}`;
   return check(name, verdict ?? null, choice(...VERDICTS)) as Verdict;
 }
 

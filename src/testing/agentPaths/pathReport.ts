@@ -5,6 +5,7 @@
  */
 
 import { defaultPolicies } from '../../../machines/internal.ts';
+import { shortened } from '../../printable.ts';
 import { isObject } from '../../validation.ts';
 import { type AgentModel, roleOf } from './search/callBehaviour.ts';
 import type { Bounds } from './search/nextMoves.ts';
@@ -207,8 +208,7 @@ function verdictLines(rows: readonly VerdictRow[]): string[] {
       const ofVerdict = own.filter((row) => row.verdict === verdict);
       const shown = ofVerdict.find(({ edge }) => edge) ?? ofVerdict[0];
       const args = JSON.stringify(shown?.args ?? null);
-      const cut = args.length > ARGS_SHOWN ? `${args.slice(0, ARGS_SHOWN - 1)}…` : args;
-      return `${verdict} ${shown?.edge ? 'at the edge' : 'as with'} ${cut}`;
+      return `${verdict} ${shown?.edge ? 'at the edge' : 'as with'} ${shortened(args, ARGS_SHOWN)}`;
     });
     lines.push(`  ${(lines.length === 0 ? 'verdicts' : '').padEnd(19)}${tool}: ${verdictTexts.join(', ')}`);
   }

@@ -6,6 +6,7 @@ import { canonical, type EffectValue, type Json, type Settings } from '../../../
 import type { Agent } from '../../agent.ts';
 import { thrownText } from '../../errors.ts';
 import type { ToolSpec } from '../../models/model.ts';
+import { beginning } from '../../printable.ts';
 import type { AgentProfile } from '../../runtime/subAgentPort.ts';
 import { type MoveOf, UNFIT } from '../../scripts/moves.ts';
 import type { ToolDefinition } from '../../tools/tool.ts';
@@ -230,7 +231,7 @@ export class Prober {
   }
 
   #judge(tool: string, args: Json, end: EffectValue | undefined, run: ScriptRun): void {
-    const name = `${tool}(${JSON.stringify(args).slice(0, 200)})`;
+    const name = `${tool}(${beginning(JSON.stringify(args), 200)})`;
     const fault = (says: string, message: string): void => void this.#faults.push({ name: `${name} ${says}`, message });
     const key = canonical(args);
     const allowed = this.#options.examples?.[tool]?.find((each) => canonical(each.args) === key)?.then === 'failed';
