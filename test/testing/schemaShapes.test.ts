@@ -47,6 +47,16 @@ const chain = z.object({
     return chain.nullable();
   },
 });
+const wrapped = z.object({
+  get value() {
+    return z.union([z.string(), wrapped]);
+  },
+});
+const wrappedFirst = z.object({
+  get value() {
+    return z.union([wrappedFirst, z.string()]);
+  },
+});
 const nested = (levels: number): z.ZodType =>
   z.object(levels === 0 ? { n: z.number(), list: z.array(z.string()).min(1) } : { inner: nested(levels - 1) });
 
@@ -61,8 +71,37 @@ describe('the arguments for a schema of Zod', () => {
     ['a tree', z.object({ root: tree })],
     ['a tree that ends in values', z.object({ sum: z.array(expression).min(1) })],
     ['a chain', z.object({ first: chain })],
+    ['a value that may be in itself, as the last choice', z.object({ one: wrapped })],
+    ['a value that may be in itself, as the first choice', z.object({ one: wrappedFirst })],
     ['eight objects in each other', nested(8)],
   ])('%s fits', (_, schema) => expectFit(schema));
+
+  const [one, two] = [{ const: 1 }, { const: 2 }];
+  it.each<[object, number[][], number[][]]>([
+    [{ prefixItems: [one], items: false }, [[1]], [[1]]],
+    [{ items: [one], additionalItems: false }, [[1]], [[1]]],
+    [{ prefixItems: [one] }, [[1]], [[1]]],
+    [{ items: [one], additionalItems: two, maxItems: 1 }, [[1]], [[1]]],
+    [{ items: [one], additionalItems: two }, [[1], [1, 2]], [[1], [1, 2]]],
+    [
+      { prefixItems: [one], items: two, minItems: 3, maxItems: 4 },
+      [
+        [1, 2, 2],
+        [1, 2, 2, 2],
+      ],
+      [
+        [1, 2, 2],
+        [1, 2, 2, 2],
+      ],
+    ],
+  ])('the lists of %j have the required items', (schema, generated, drawn) => {
+    const parameters = { type: 'object', properties: { at: { type: 'array', ...schema } }, required: ['at'] } as never;
+    const listOf = (value: unknown) => (value as { at: number[] }).at;
+    expect(argumentValues(parameters).map(listOf)).toEqual(generated);
+    const tape = seeded(5);
+    const lists = new Set(Array.from({ length: 60 }, () => JSON.stringify(listOf(drawArguments(tape, parameters)))));
+    expect([...lists].sort()).toEqual(drawn.map((list) => JSON.stringify(list)).sort());
+  });
 
   it('each place of a tuple is varied', () => {
     const schema = z.object({ at: z.tuple([z.boolean(), z.enum(['a', 'b'])], z.literal(7)) });

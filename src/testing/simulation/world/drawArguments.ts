@@ -115,7 +115,9 @@ class Drawing {
     const least = numberIn(schema.minItems) ?? 0;
     const most = numberIn(schema.maxItems) ?? Math.max(2, least);
     const count = depth >= DEEPEST ? least : Math.min(most, least + this.#tape.next(3));
-    const others = rest === false ? 0 : Math.max(0, count - begins.length);
+    // Most schema libraries mean a list without further items if they describe only the first ones.
+    const isWhole = begins.length > 0 && !isSchema(rest);
+    const others = Math.max(0, (isWhole ? least : count) - begins.length);
     return [...begins, ...Array.from({ length: others }, () => this.value(rest, depth + 1))];
   }
 
