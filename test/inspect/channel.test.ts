@@ -3,8 +3,9 @@
  * have gone.
  */
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { createAgent } from '../../src/index.ts';
-import { startChannelInspector } from '../../src/inspect/channelInspector.ts';
+import { ConfigurationError, createAgent } from '../../src/index.ts';
+import { type ChannelInspectorOptions, startChannelInspector } from '../../src/inspect/channelInspector.ts';
+import type { ToPage } from '../../src/inspect/wire.ts';
 import { scripted } from '../support/scriptedReplies.ts';
 import { Subscriptions } from '../support/subscriptions.ts';
 
@@ -32,6 +33,62 @@ async function inspected() {
   const subscribe = (page: string): void => post(page, JSON.stringify({ type: 'subscribe', from: 0 }));
   return { inspector, post, subscribe, held: () => subscriptions.now - alone };
 }
+
+describe('an inspector over a channel', () => {
+  interface Sent {
+    to?: string;
+    frame?: string;
+    begun?: string;
+  }
+  /** Messages of the apps on a channel to their pages. */
+  function listening(name: string) {
+    const line = new BroadcastChannel(`runchart-inspector:${name}`);
+    onTestFinished(() => line.close());
+    const sent: Sent[] = [];
+    line.onmessage = ({ data }) => void sent.push(data as Sent);
+    const greetings = () =>
+      sent.flatMap(({ to, frame = '[]' }) =>
+        (JSON.parse(frame) as ToPage[]).flatMap((message) => (message.type === 'hello' ? [[to, message.control]] : [])),
+      );
+    const post = (message: unknown): void => line.postMessage(message);
+    return { sent, greetings, post, subscribe: (page: string) => post({ page, frame: SUBSCRIBE }) };
+  }
+  const SUBSCRIBE = JSON.stringify({ type: 'subscribe', from: 0 });
+  function started(options?: ChannelInspectorOptions) {
+    const inspector = startChannelInspector(options);
+    onTestFinished(() => inspector.close());
+    return inspector;
+  }
+
+  it.each([undefined, false, true])('its pages may act only if it says so: %s', async (control) => {
+    started({ channel: 'test', ...(control !== undefined && { control }) });
+    const { greetings, subscribe } = listening('test');
+    subscribe('p1');
+    await expect.poll(greetings).toEqual([['p1', control ?? false]]);
+  });
+
+  it('has the name runchart by default, and answers on its own channel alone', async () => {
+    expect([started().channel, started({ channel: 'mine' }).channel]).toEqual(['runchart', 'mine']);
+    const [usual, mine, other] = ['runchart', 'mine', 'other'].map(listening);
+    for (const line of [usual, mine, other]) line?.subscribe('p1');
+    await expect.poll(() => [usual, mine].map((line) => line?.greetings().length)).toEqual([1, 1]);
+    expect(other?.sent).toEqual([]);
+  });
+
+  it('ignores messages that no page of it sends', async () => {
+    started({ channel: 'test' });
+    const { sent, greetings, post, subscribe } = listening('test');
+    for (const message of [null, 5, 'x', {}, { page: 1, frame: SUBSCRIBE }, { page: 'p1' }, { page: 'p1', frame: {} }])
+      post(message);
+    subscribe('p2');
+    await expect.poll(greetings).toEqual([['p2', false]]);
+    expect(sent.filter(({ to, begun }) => to !== 'p2' && begun === undefined)).toEqual([]);
+  });
+
+  it.each([{ channel: '' }, { channel: 5 }, { control: 'yes' }, { port: 80 }])('refuses the options %j', (options) => {
+    expect(() => startChannelInspector(options as never)).toThrow(ConfigurationError);
+  });
+});
 
 describe('a page of a channel', () => {
   it('one that is silent for too long holds nothing any more, and may return', async () => {

@@ -94,9 +94,9 @@ describe('the actors of an app', () => {
     receive(actor('x:0', { snapshot: { value: 'a', context: { n: 1 } } }));
     expect(contextOf('a0')).toEqual({ n: 1 });
     records();
-    receive(snapshot('x:0', { value: 'b', context: { n: 2 }, status, error: 'broken' }));
+    receive(snapshot('x:0', { value: 'a', context: { n: 2 }, status, error: 'broken' }));
     expect(records()).toEqual([
-      { type: 'settled', actor: 'a0', event: '', value: 'b', status },
+      { type: 'settled', actor: 'a0', event: '', value: 'a', status },
       { type: 'stopped', actor: 'a0', status, ...(status === 'error' && { error: 'broken' }) },
     ]);
     expect([contextOf('a0'), contextOf('a9')]).toEqual([null, null]);
