@@ -80,3 +80,36 @@ it.each(['password', 'API_KEY', 'clientSecret', 'authorization', 'set-cookie', '
       expect(JSON.stringify(excerpt(other))).not.toContain('redacted');
   },
 );
+
+it('each event reaches the inspector with the fields that it has, and each actor as one reference', () => {
+  const received: Record<string, unknown>[] = [];
+  const inspector = { inspect: { next: ((event: object) => void received.push({ ...event })) as never } };
+  const observer = statelyInspector(inspector) as { next(event: unknown): void };
+  const logic = { id: 'machine' };
+  const parent = { id: 'p', sessionId: 'x:0', logic, getSnapshot: () => ({ status: 'active', value: 'a' }) };
+  const child = { ...parent, id: 'c', sessionId: 'x:1', _parent: parent };
+  const [about, snapshot] = [
+    { rootId: 'x:0', actorRef: child },
+    { status: 'done', value: 'b', output: 0, error: null },
+  ];
+  observer.next({ type: '@xstate.actor', ...about });
+  observer.next({ type: '@xstate.event', ...about, sourceRef: parent, event: { type: 'GO', n: 1 } });
+  observer.next({ type: '@xstate.microstep', ...about, event: { type: 'GO' }, snapshot });
+  observer.next({ type: '@xstate.snapshot', actorRef: parent, event: { type: 'GO' }, snapshot });
+  expect(received.map((event) => Object.keys(event).sort())).toEqual([
+    ['actorRef', 'rootId', 'type'],
+    ['actorRef', 'event', 'rootId', 'sourceRef', 'type'],
+    ['actorRef', 'event', 'snapshot', 'type'],
+  ]);
+  const [first, second, third] = received as unknown as { actorRef: typeof child; sourceRef: typeof parent }[];
+  expect([second?.actorRef === first?.actorRef, third?.actorRef === second?.sourceRef]).toEqual([true, true]);
+  expect(first?.actorRef._parent).toBe(third?.actorRef);
+  expect([first?.actorRef.id, first?.actorRef.sessionId, first?.actorRef.logic]).toEqual(['c', 'x:1', logic]);
+  expect(first?.actorRef.getSnapshot()).toEqual({ status: 'active', value: 'a', context: null });
+  expect(received.map(({ type, rootId, event }) => [type, rootId, event])).toEqual([
+    ['@xstate.actor', 'x:0', undefined],
+    ['@xstate.event', 'x:0', { type: 'GO', n: 1 }],
+    ['@xstate.snapshot', undefined, { type: 'GO' }],
+  ]);
+  expect(received[2]?.snapshot).toEqual({ status: 'done', value: 'b', context: null, output: 0, error: null });
+});
