@@ -10,13 +10,17 @@ import type { CallFacts, LogFacts, Suspension } from '../model/logFacts.ts';
 import { announcement, connection, conversations, facts, factsOf, isPast, last, open, openId } from './pageState.ts';
 import { ask } from './serverConnection.ts';
 
+/** Before every time since the page was opened. */
+const NEVER = Number.NEGATIVE_INFINITY;
+
 export type Sent = { readonly state: 'sending' } | { readonly state: 'said'; readonly words: string };
 export const sent = signal<ReadonlyMap<string, Sent>>(new Map());
 export const editing = signal<string | undefined>(undefined);
 export const giving = signal<{ readonly key: string; readonly what: 'reason' | 'answer' } | undefined>(undefined);
 /** Key of the card that a digit or the focus selected. */
 export const chosenCard = signal<string | undefined>(undefined);
-export const cancelArmed = signal(0);
+/** The time of a first press of X since the page was opened. */
+export const cancelArmed = signal(NEVER);
 
 const RECEIPTS: Readonly<Record<string, string>> = {
   applied: 'allowed',
@@ -167,7 +171,7 @@ export function pressCancel(at: number): void {
     announcement.value = 'X again cancels this run';
     return;
   }
-  cancelArmed.value = 0;
+  cancelArmed.value = NEVER;
   ask({ type: 'cancel', conversation }).then(
     () => {
       announcement.value = 'cancelled';
@@ -202,7 +206,7 @@ export function maySend(type: string, chart: string, actor: string | undefined):
 effect(() => {
   void openId.value;
   sending.value = undefined;
-  cancelArmed.value = 0;
+  cancelArmed.value = NEVER;
 });
 
 /** Returns the reason of a refusal, or undefined. */

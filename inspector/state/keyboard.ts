@@ -106,7 +106,7 @@ const focusOn = (id: string): void => {
   (inner ?? panel)?.focus();
 };
 
-let goPressedAt = 0;
+let goPressedAt = Number.NEGATIVE_INFINITY;
 const GO_MS = 1200;
 function go(key: string): boolean {
   const panels: Readonly<Record<string, string>> = {
@@ -188,7 +188,7 @@ function onKey(event: KeyboardEvent): void {
   if (onButton) return;
   if (!lettersAreOn.value && /^\S$/u.test(event.key)) return;
   if (event.timeStamp - goPressedAt < GO_MS && go(event.key)) {
-    goPressedAt = 0;
+    goPressedAt = Number.NEGATIVE_INFINITY;
     return event.preventDefault();
   }
   if (event.key === 'g') {

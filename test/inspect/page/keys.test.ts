@@ -178,6 +178,18 @@ describe('a key that switches', () => {
     expect(focused).toEqual(expected);
   });
 
+  it('c switches the coverage also soon after the page was opened, and after g it goes to the chart', async () => {
+    const { press, coverage, focused } = await keyboard();
+    for (const timeStamp of [0, 1_199, 1_201]) {
+      const before = coverage.value;
+      press('c', { timeStamp });
+      expect([timeStamp, coverage.value, focused]).toEqual([timeStamp, !before, []]);
+    }
+    press('g', { timeStamp: 1_300 });
+    press('c', { timeStamp: 1_400 });
+    expect([coverage.value, focused]).toEqual([true, ['chart']]);
+  });
+
   it('x twice cancels the run', async () => {
     const { press, server } = await keyboard();
     press('x');

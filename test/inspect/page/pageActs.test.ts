@@ -259,6 +259,20 @@ describe('a cancel', () => {
     pressCancel(10_001 + ms);
     expect(server.take()).toHaveLength(requests === 0 ? 1 : 0);
   });
+
+  it.each([0, 500, 2_000])('needs a second press also %i ms after the page was opened', async (at) => {
+    const { server, pressCancel, openConversation } = await openPage();
+    pressCancel(at);
+    expect(server.take()).toEqual([]);
+    server.conversation('B');
+    openConversation('B');
+    pressCancel(at + 1);
+    expect(server.take()).toEqual([]);
+    pressCancel(at + 2);
+    expect(server.take()).toMatchObject([{ type: 'cancel', conversation: 'B' }]);
+    pressCancel(at + 3);
+    expect(server.take()).toEqual([]);
+  });
 });
 
 describe('an event that a click sends', () => {
