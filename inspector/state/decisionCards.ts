@@ -7,7 +7,18 @@ import { effect, signal } from '@preact/signals';
 import type { Decision, Json } from '../../machines/vocabulary.ts';
 import { waitingAt } from '../model/callStates.ts';
 import type { CallFacts, LogFacts, Suspension } from '../model/logFacts.ts';
-import { announcement, connection, conversations, facts, factsOf, isPast, last, open, openId } from './pageState.ts';
+import {
+  announcement,
+  connection,
+  conversations,
+  facts,
+  factsOf,
+  isPartial,
+  isPast,
+  last,
+  open,
+  openId,
+} from './pageState.ts';
 import { ask } from './serverConnection.ts';
 
 /** Before every time since the page was opened. */
@@ -45,6 +56,8 @@ export interface Card {
   readonly key: string;
   readonly call: CallFacts;
   readonly suspension: Suspension;
+  /** The page has only a part of the arguments. */
+  readonly isPartial: boolean;
 }
 
 /** A conversation of the same name that starts again has other calls. */
@@ -52,11 +65,11 @@ const logBegan = (conversation: string | undefined): number | undefined =>
   conversations.value.get(conversation ?? '')?.entries[0]?.at;
 
 /** Returns the card of a suspension. The default conversation is the open one. */
-export const cardOf = (call: CallFacts, suspension: Suspension, conversation = open.value?.id): Card => ({
-  key: JSON.stringify([conversation, logBegan(conversation), call.callId, suspension.number]),
-  call,
-  suspension,
-});
+export function cardOf(call: CallFacts, suspension: Suspension, conversation = open.value?.id): Card {
+  const key = JSON.stringify([conversation, logBegan(conversation), call.callId, suspension.number]);
+  const log = conversations.value.get(conversation ?? '')?.entries ?? [];
+  return { key, call, suspension, isPartial: isPartial(log[call.requestedAt]) || isPartial(log[suspension.at]) };
+}
 
 /** True if the call itself waits for nobody, but calls of its sub-agents do. */
 export const waitsWithin = ({ suspension }: Card): boolean => suspension.reason === 'sub-agent';
@@ -107,15 +120,22 @@ const put = (key: string, state: Sent): void => {
   sent.value = new Map(sent.value).set(key, state);
 };
 
+const TOO_LARGE = 'the page has only the beginning of these arguments: they are too large to be edited here';
+
 type Answer =
   | { action: 'approve' }
   | { action: 'deny'; reason?: string }
   | { action: 'edit'; args: Json }
   | { action: 'answer'; payload: Json };
 
-export async function decide({ key, call, suspension }: Card, answer: Answer): Promise<string | undefined> {
+export async function decide(card: Card, answer: Answer): Promise<string | undefined> {
+  const { key, call, suspension } = card;
   const conversation = open.value?.id;
   if (conversation === undefined || !mayControl() || sent.value.has(key)) return undefined;
+  if (card.isPartial && answer.action === 'edit') {
+    announcement.value = TOO_LARGE;
+    return TOO_LARGE;
+  }
   put(key, { state: 'sending' });
   const decision: Decision = { callId: call.callId, suspension: suspension.number, ...answer };
   try {

@@ -83,6 +83,11 @@ export const facts = computed(() => factsOf(entries.value));
 export const conversationNamed = (id: string): Conversation | undefined =>
   conversations.value.get(id) ??
   [...conversations.value.values()].find(({ entries: [first] }) => first?.conversationId === id);
+/** Entries of which the server has sent a part, because they do not fit a frame. */
+const partialEntries = new WeakSet<LogEntry>();
+export const markPartial = (entry: LogEntry): void => void partialEntries.add(entry);
+export const isPartial = (entry: LogEntry | undefined): boolean => entry !== undefined && partialEntries.has(entry);
+
 let searched: { first: LogEntry | undefined; upTo: number; redactions: readonly Redaction[] } | undefined;
 /** Redacted values of the open log. Entries that were searched are not searched again. */
 export const redactions = computed(() => {

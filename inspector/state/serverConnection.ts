@@ -23,6 +23,7 @@ import {
   type Conversation,
   connection,
   conversations,
+  markPartial,
   openConversation,
   openId,
   session,
@@ -229,6 +230,7 @@ function record(message: Recorded, arrivals: Arrivals): void {
       return arrivals.change(conversation, { of: 'runchart', source: 'file', broken });
     }
     case 'entry':
+      if (message.cut) markPartial(message.entry);
       return arrivals.entry(message.conversation, message.entry);
     case 'status':
       return arrivals.change(message.conversation, { status: message.status });

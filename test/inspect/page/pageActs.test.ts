@@ -241,6 +241,56 @@ describe('a settlement', () => {
   });
 });
 
+describe('arguments that are too large for the page', () => {
+  /** The page has a part of one entry. */
+  async function openCut(seq: number, began = 0) {
+    const page = await pageBench();
+    page.server.greet();
+    page.server.conversation('A');
+    const log = waitingLog('A', 'call_0', began);
+    page.server.entries('A', log.slice(0, seq));
+    page.server.entries('A', log.slice(seq, seq + 1), { cut: true });
+    page.server.entries('A', log.slice(seq + 1));
+    page.openConversation('A');
+    page.server.take();
+    const [card] = page.cards();
+    if (!card) throw new Error('expected a card');
+    return { ...page, card };
+  }
+  const edit = { action: 'edit', args: { text: 'a… 600000 more characters' } } as const;
+
+  it.each([4, 5])('are not edited, because the tool would get their beginning: entry %i', async (seq) => {
+    const { decide, card, server, sent, announcement } = await openCut(seq);
+    const why = 'the page has only the beginning of these arguments: they are too large to be edited here';
+    expect(await decide(card, edit)).toBe(why);
+    expect([server.take(), sent.value.size, announcement.value]).toEqual([[], 0, why]);
+    void decide(card, { action: 'approve' });
+    expect(server.take()).toMatchObject([{ type: 'decide', decision: { action: 'approve' } }]);
+  });
+
+  it('do not keep those of other entries, conversations and servers from being edited', async () => {
+    const other = await openCut(3);
+    void other.decide(other.card, edit);
+    expect(other.server.take()).toHaveLength(1);
+    const { server, openConversation, cards, decide } = await openCut(4);
+    server.conversation('B');
+    server.entries('B', waitingLog('B'));
+    openConversation('B');
+    for (const card of cards()) void decide(card, edit);
+    expect(server.take()).toHaveLength(1);
+    server.drop();
+    vi.advanceTimersByTime(250);
+    server.restart();
+    server.greet('another');
+    server.conversation('A');
+    server.entries('A', waitingLog('A', 'call_0', 9));
+    openConversation('A');
+    server.take();
+    for (const card of cards()) void decide(card, edit);
+    expect(server.take()).toHaveLength(1);
+  });
+});
+
 describe('a cancel', () => {
   it.each([
     [1_999, 1],

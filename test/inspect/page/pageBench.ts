@@ -82,8 +82,8 @@ export async function pageBench() {
       server.say({ n: n++, at: 0, type: 'conversation', conversation: id, of: 'runchart' });
       server.say({ n: n++, at: 0, type: 'status', conversation: id, status });
     },
-    entries(id: string, entries: readonly LogEntry[]) {
-      for (const entry of entries) server.say({ n: n++, at: 0, type: 'entry', conversation: id, entry });
+    entries(id: string, entries: readonly LogEntry[], more: { cut?: true } = {}) {
+      for (const entry of entries) server.say({ n: n++, at: 0, type: 'entry', conversation: id, entry, ...more });
     },
     answer: ({ ask }: Asked, value: { receipt: string } | { runId: string } | { status: string }) =>
       server.say({ type: 'answer', ask, value }),
