@@ -60,7 +60,9 @@ export async function runCommand(
     notes(equipmentNotes(equipment));
     const contentWith = async (notes: readonly string[]): Promise<Content> => {
       const meaning = meaningOf(prompt, equipment.commands, cwd);
-      return meaning.length + notes.length > 0 ? messageContent(prompt, notes, cwd, meaning) : prompt;
+      // Only a command attaches files. A note changes nothing about that.
+      if (meaning.length > 0) return messageContent(prompt, notes, cwd, meaning);
+      return notes.length > 0 ? [prompt, ...notes].map((text) => ({ type: 'text', text })) : prompt;
     };
     const first: Form = { prompt, contentWith, signal, asks, how: options.json ? form.json : 'steps' };
     const id = chosen ?? newSessionId();

@@ -156,6 +156,21 @@ describe.each(FORMS)('%s', (_, form) => {
     await ended(['-m', 'm1', '-r', file.replace('.jsonl', ''), '-p', 'and now?']);
     expect(JSON.stringify(server.asked[2]?.messages.at(-1))).toContain(`The background command ${id} (`);
   });
+
+  test('a path after @ attaches no file, also to a request that tells of commands in the background', async () => {
+    const server = await modelServer(runs('sleep 60', { run_in_background: true }), explains, explains, explains);
+    const { ended } = await placed(server);
+    await ended([...form(['serve', '@main.go']), '--permission-mode', 'bypass']);
+    for (const words of ['and @main.go now', 'and @main.go now']) await ended(['-m', 'm1', '-c', '-p', words]);
+    const contents = [0, 2, 3].map((at) => JSON.stringify(server.asked[at]?.messages.at(-1)?.content));
+    expect(contents).toEqual([
+      '"serve @main.go"',
+      expect.stringMatching(
+        /^\[\{"type":"text","text":"and @main\.go now"\},\{"type":"text","text":"\[The background command [^{}]*\}\]$/,
+      ),
+      '"and @main.go now"',
+    ]);
+  });
 });
 
 describe('a call that the rules ask about', () => {
