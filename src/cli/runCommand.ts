@@ -61,7 +61,10 @@ export async function runCommand(
     const contentWith = async (notes: readonly string[]): Promise<Content> => {
       const meaning = meaningOf(prompt, equipment.commands, cwd);
       // Only a command attaches files. A note changes nothing about that.
-      if (meaning.length > 0) return messageContent(prompt, notes, cwd, meaning);
+      if (meaning.length > 0) {
+        const typed = words.trim() === '' ? prompt : words;
+        return messageContent(prompt, notes, cwd, meaning, [typed, ...meaningOf(typed, equipment.commands, cwd)]);
+      }
       return notes.length > 0 ? [prompt, ...notes].map((text) => ({ type: 'text', text })) : prompt;
     };
     const first: Form = { prompt, contentWith, signal, asks, how: options.json ? form.json : 'steps' };

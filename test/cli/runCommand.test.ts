@@ -157,6 +157,21 @@ describe.each(FORMS)('%s', (_, form) => {
     expect(JSON.stringify(server.asked[2]?.messages.at(-1))).toContain(`The background command ${id} (`);
   });
 
+  test('piped text attaches no file to a command: only the words and the text of the command do', async () => {
+    const server = await modelServer(explains, explains);
+    const { ended, cwd, root } = await placed(server);
+    await mkdir(join(root, 'config', 'runchart', 'commands'));
+    await writeFile(join(root, 'config', 'runchart', 'commands', 'review.md'), 'Read @rules.md first. $ARGUMENTS');
+    for (const name of ['rules.md', 'words.md', 'hidden.md']) await writeFile(join(cwd, name), `text of ${name}`);
+    await ended(form(['/review', '@words.md']), { input: '+ see @hidden.md now\n' });
+    await ended(form([]), { input: '/review @words.md' });
+    const contents = server.asked.map(({ messages }) => JSON.stringify(messages.at(-1)?.content));
+    expect(contents[0]).toContain('see @hidden.md now');
+    for (const content of contents) {
+      expect([...content.matchAll(/text of (\w+)/g)].map(([, name]) => name).sort()).toEqual(['rules', 'words']);
+    }
+  });
+
   test('a path after @ attaches no file, also to a request that tells of commands in the background', async () => {
     const server = await modelServer(runs('sleep 60', { run_in_background: true }), explains, explains, explains);
     const { ended } = await placed(server);

@@ -19,14 +19,18 @@ const TEXT_MAX = 100_000;
 /** The first and the last part of an output are kept. */
 const OUTPUT_HALF = 8_192;
 
-/** `notes`: texts that the model receives after the message. `meaning`: the text that a command stands for. */
+/**
+ * `notes`: texts that the model receives after the message. `meaning`: the text that a command stands for. `typed`: the
+ * texts whose `@` attaches files; piped text is not one of them.
+ */
 export async function messageContent(
   text: string,
   notes: readonly string[],
   cwd: string,
-  meaning: string[] = [],
+  meaning: readonly string[] = [],
+  typed: readonly string[] = [text, ...meaning],
 ): Promise<Content> {
-  const mentions = [text, ...meaning].flatMap((each) => [...each.matchAll(MENTION)]);
+  const mentions = typed.flatMap((each) => [...each.matchAll(MENTION)]);
   const names = new Set(mentions.map(([, name = '']) => name));
   const attached: ContentPart[][] = [];
   for (const name of names) {
