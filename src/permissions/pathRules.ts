@@ -58,6 +58,10 @@ export const isInsideRoot = ({ real }: PathSubject, { root }: Surroundings): boo
 
 type Base = 'root' | 'home' | 'cwd';
 
+/** A bracket that does not end. The first character of a set may be a ] itself. */
+const hasOpenBracket = (part: string): boolean =>
+  part.replace(/\\.|\[([!^](\\.|[^\\])|\\.|[^\\!^])(\[:\w+:\]|\\.|[^\]\\])*\]/gs, '').includes('[');
+
 /**
  * Parses a gitignore pattern; `//x` is absolute and `~/x` is below the home directory. Returns a text with the fault of
  * an invalid pattern.
@@ -69,9 +73,16 @@ export function pathPattern(spec: string): PathPattern | string {
   if (/\*{3,}/.test(pattern)) return 'holds more than two * in a row';
   if (pattern.split('/').includes('..')) return 'holds a .. part';
   const base: Base = pattern.startsWith('//') ? 'root' : pattern.startsWith('~/') ? 'home' : 'cwd';
-  const body = base === 'root' ? pattern.slice(1) : pattern.replace(/^[~.](?=\/)/, '');
+  const written = base === 'root' ? pattern.slice(1) : pattern.replace(/^[~.](?=\/)/, '');
+  // In a file of git, # begins a comment, and a path with an empty part fits nothing.
+  const body = written
+    .replace(/\/(\.?\/)+/g, '/')
+    .replace(/\/\.$/, '/')
+    .replace(/^#/, '\\#');
   const parts = body.split('/').filter((part) => part !== '' && part !== '.');
   if (parts.length === 0) return 'names no file; ./** is all below the working directory';
+  if (/(?<!\\)(\\\\)*\\$/.test(body)) return 'ends with \\: write \\\\ for a backslash';
+  if (parts.some(hasOpenBracket)) return 'has [ without ]: write \\[ for the bracket itself';
   const isFloating = base === 'cwd' && (!body.replace(/\/$/, '').includes('/') || body.startsWith('**/'));
   const exactCase = ignore({ ignorecase: false }).add(body);
   const anyCase = ignore({ ignorecase: true }).add(body.normalize('NFC'));

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, realpath, rm, symlink } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { PermissionOptions } from '../../src/node.ts';
+import { type PermissionOptions, permissions } from '../../src/node.ts';
 import { hiddenPaths } from '../../src/permissions/hiddenPaths.ts';
 import { pathPattern, surroundingsOf } from '../../src/permissions/pathRules.ts';
 import { proves, volume } from '../support/tier.ts';
@@ -240,4 +240,49 @@ it('a verdict shows the beginning of a path that is too long to exist, without h
   expect(parts).toEqual([
     { text: `read ${shown}`, outcome: 'ask', by: 'mode default', why: `${shown} leads to an unknown place` },
   ]);
+});
+
+describe('a pattern that gitignore would skip', () => {
+  it.each([
+    ['#secret', '#secret'],
+    ['#*', '#secret'],
+    ['a//b', 'a/b'],
+    ['a/./b', 'a/b'],
+    ['././a/.//./b', 'a/b/c'],
+    ['.//a', 'a'],
+    ['a/.', 'a/b'],
+    ['///nowhere/./x', '/nowhere/x'],
+    ['~//x/./y', join(homedir(), 'x/y')],
+  ])('fits the path that it names: %s', async (pattern, path) => {
+    const denied = await explain({ deny: [`read(${pattern})`] }, 'Read', { file_path: path }, ws);
+    const allowed = await explain({ allow: [`edit(${pattern})`] }, 'Write', { file_path: path }, ws);
+    expect([denied.outcome, allowed.outcome]).toEqual(['deny', 'allow']);
+  });
+
+  it.each([
+    ['a\\', 'ends with \\: write \\\\ for a backslash'],
+    ['a/b\\\\\\', 'ends with \\: write \\\\ for a backslash'],
+    ['[abc', 'has [ without ]: write \\[ for the bracket itself'],
+    ['a[!]b', 'has [ without ]: write \\[ for the bracket itself'],
+    ['a[]', 'has [ without ]: write \\[ for the bracket itself'],
+    ['a[b\\]', 'has [ without ]: write \\[ for the bracket itself'],
+    ['a[/]b', 'has [ without ]: write \\[ for the bracket itself'],
+  ])('is refused, because it names nothing: %s', (pattern, why) => {
+    const text = `read(${pattern})`;
+    expect(() => permissions({ deny: [text] })).toThrow(`the permission rule ${JSON.stringify(text)} ${why}`);
+    expect(() => permissions({ protect: [pattern] })).toThrow(`protect: ${JSON.stringify(pattern)} ${why}`);
+  });
+
+  it.each([
+    ['a\\\\', 'a\\'],
+    ['\\[abc', '[abc'],
+    ['[]]', ']'],
+    ['[!]a]', 'b'],
+    ['[^]a]', 'b'],
+    ['[a\\]]x', ']x'],
+    ['[[:digit:]]', '1'],
+    ['[abc]', 'c'],
+  ])('is none of these: %s', async (pattern, path) => {
+    expect((await explain({ deny: [`read(${pattern})`] }, 'Read', { file_path: path }, ws)).outcome).toBe('deny');
+  });
 });
