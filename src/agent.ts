@@ -13,7 +13,7 @@ import {
   type OpenConversation,
   openConversation,
 } from './conversation/open.ts';
-import type { RunResult } from './conversation/run.ts';
+import type { Run, RunResult } from './conversation/run.ts';
 import type { SendOptions } from './conversation/sendOptions.ts';
 import { ConfigurationError, RunchartError, SessionBusyError } from './errors.ts';
 import { withoutRedaction } from './log/conversationLog.ts';
@@ -209,14 +209,18 @@ class OpenAgent implements EngineAgent {
   }
 
   async run(content: Content, options: SendOptions = {}): Promise<RunResult> {
-    const conversation = await this.#openAs(this.#environment.ports.newId(), {}, false);
+    const id = this.#environment.ports.newId();
+    const conversation = await this.#openAs(id, {}, false);
+    let run: Run | undefined;
     try {
-      const run = conversation.send(content, options);
+      run = conversation.send(content, options);
       const result = await run.result;
       if (result.termination === 'Suspended') await conversation.cancel();
       return result;
     } finally {
       await conversation.close();
+      // Nobody has the id of a conversation whose only message was refused.
+      if (!run && conversation.log().length < 2) await this.profile.store.delete(id).catch(() => undefined);
     }
   }
 

@@ -8,6 +8,7 @@ import {
   ConfigurationError,
   createAgent,
   defineTool,
+  memoryStore,
   type Plugin,
   subAgents,
 } from '../src/index.ts';
@@ -302,6 +303,25 @@ describe('the verbs', () => {
     expect(await rejection(() => agent.run('x', options as object))).toMatch(words);
     expect(conversation.log()).toHaveLength(1);
     await agent.close();
+  });
+
+  it('agent.run leaves no conversation of a message that is refused, even if the store cannot delete it', async () => {
+    const store = memoryStore();
+    const agent = createAgent({ model: scripted(['answer']), store });
+    expect(await rejection(() => agent.run([]))).toMatch(/this content is empty/);
+    expect(await rejection(() => agent.run('x', { model: 'none' }))).toMatch(/names "none"/);
+    expect(await agent.list()).toEqual([]);
+    expect((await agent.run('x')).text).toBe('answer');
+    expect(await agent.list()).toHaveLength(1);
+    const kept = createAgent({ model, store: { ...store, delete: () => Promise.reject(new Error('not allowed')) } });
+    expect(await rejection(() => kept.run([]))).toMatch(/this content is empty/);
+    // An id that is in use names an older conversation, which stays.
+    const newId = (): string => 'used';
+    const repeats = createAgent({ model: scripted(['first']), store, ports: { newId } });
+    await repeats.run('x');
+    expect(await rejection(() => repeats.run([]))).toMatch(/this content is empty/);
+    expect((await repeats.list()).map(({ id }) => id)).toContain('used');
+    await Promise.all([agent.close(), kept.close(), repeats.close()]);
   });
 
   it('subAgents refuses tools that are no list', () => {
