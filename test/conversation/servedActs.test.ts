@@ -17,11 +17,13 @@ async function served({ replies = [], fails = [] }: { replies?: readonly Reply[]
   const answers: ActAnswer[] = [];
   const effects = new Map<string, EffectOfAct>();
   const waiting: (() => void)[] = [];
+  const shared: unknown[] = [];
   const handle: LogHandle = {
     async *read() {},
     append: async () => {},
     close: async () => {},
     acts$,
+    shareLive: (live$) => void shared.push(live$),
     expectEffect: (actId, effect) => void effects.set(actId, effect),
     async answerAct(actId, answer) {
       const at = fails.indexOf(actId);
@@ -39,7 +41,7 @@ async function served({ replies = [], fails = [] }: { replies?: readonly Reply[]
     await answered;
     return answers.at(-1);
   };
-  return { conversation, gate, acts$, answers, effects, ask };
+  return { conversation, gate, acts$, answers, effects, shared, ask };
 }
 
 describe('an act that was carried out', () => {
@@ -217,7 +219,14 @@ describe('the act', () => {
 
 it('a conversation whose lease is over is closed', async () => {
   const { conversation, acts$ } = await served();
+  const close = vi.spyOn(conversation, 'close');
   acts$.error(new Error('lease over'));
-  await conversation.close();
+  expect(close).toHaveBeenCalledTimes(1);
+  await close.mock.results[0]?.value;
   expect(() => conversation.send('hi')).toThrow(/is closed; open it again/);
+});
+
+it('the live signals of a served conversation are shared', async () => {
+  const { conversation, shared } = await served();
+  expect(shared).toEqual([conversation.live$]);
 });
