@@ -121,11 +121,23 @@ export class SubAgentGroup {
     for (const child of [...waiting, ...this.#begun].reverse()) child.cancel();
   }
 
-  /** Ends everything after the call has ended. Resolves when the parent's log contains the ends. */
+  /**
+   * Ends everything after the call has ended. Resolves when the parent's log contains the ends, and rejects if it cannot.
+   * Every sub-agent is closed in both cases.
+   */
   async shutDown(): Promise<void> {
     this.cancel();
     await Promise.all(this.#working.values());
-    for (const child of this.children) await child.stop();
+    const failures: unknown[] = [];
+    for (const child of this.children) {
+      try {
+        await child.stop();
+      } catch (error) {
+        failures.push(error);
+        await child.close();
+      }
+    }
+    for (const failure of failures) throw failure;
   }
 
   #startNext(): void {

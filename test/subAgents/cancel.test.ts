@@ -195,6 +195,25 @@ describe('a failing store', () => {
   });
 });
 
+describe('waiting sub-agents whose ends the log of the parent cannot hold', () => {
+  it('are all stopped and released, and their parent can be opened again', async () => {
+    const store = troubledStore();
+    const ask = asks();
+    const model = byTask({ alpha: [[call('x', 'ask', { m: 'x' })]], beta: [[call('y', 'ask', { m: 'y' })]] });
+    const options = { store, tools: [echoTool('ask').tool, subAgents({ model })], plugins: [ask.plugin] };
+    const before = await bench({ ...options, replies: [[spawn('p', 'alpha', 'beta')]] });
+    expect((await before.conversation.send('hi').result).pending).toHaveLength(2);
+    store.trouble((entries) => (entries.some(({ type }) => type === 'sub-agent') ? 'failed' : 'stored'));
+    await before.conversation.cancel();
+    await before.agent.close();
+    store.trouble(() => 'stored');
+    for (const task of ['a', 'b']) expect(only(await logOf(store, childOf('p', task)), 'run-stop')).toEqual([stop]);
+    const { conversation } = await bench({ ...options, replies: ['done'] });
+    expect((await conversation.send('again').result).text).toBe('done');
+    await conversation.close();
+  });
+});
+
 describe('the slots of sub-agents', () => {
   const limits = { subAgents: 2 };
   const eventually = (name: string) => [during(() => undefined, [submit('s', name)])];

@@ -71,6 +71,7 @@ describe('the sub-agents of a call', () => {
     ending?: Outcome;
     endedBefore?: number;
     work?(): Promise<void>;
+    stop?(): Promise<void>;
   }
   /** Children that end after their work, and the calls on them. */
   function group(given: { [id: string]: Child }, resultBytes = 10_000, concurrency = 2) {
@@ -86,7 +87,8 @@ describe('the sub-agents of a call', () => {
           child.ending = { outcome: 'succeeded', text: id };
         },
         cancel: () => void acts.push(`cancel ${id}`),
-        stop: async () => void acts.push(`stop ${id}`),
+        stop: each.stop ?? (async () => void acts.push(`stop ${id}`)),
+        close: async () => void acts.push(`close ${id}`),
       };
       return child;
     });
@@ -149,6 +151,15 @@ describe('the sub-agents of a call', () => {
     rest();
     await Promise.all([down, working]);
     expect(acts.slice(3)).toEqual(['stop a', 'stop b']);
+  });
+
+  it('all are stopped or closed, even if a stop cannot be recorded, and the first failure is reported', async () => {
+    const stop = (id: string) => async (): Promise<void> => {
+      throw new Error(`${id} not recorded`);
+    };
+    const { made, acts } = group({ a: { stop: stop('a') }, b: {}, c: { stop: stop('c') } });
+    await expect(made.shutDown()).rejects.toThrow('a not recorded');
+    expect(acts.slice(3)).toEqual(['close a', 'stop b', 'close c']);
   });
 
   it('they wait with a payload of at most half a result', async () => {
