@@ -1,5 +1,5 @@
 /** The index of a repository may name other repositories, in which git runs with their own settings. */
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { explain, workspace } from './permissionWorkspace.ts';
@@ -96,6 +96,9 @@ describe('git in a repository whose index names another repository', () => {
     tooMany.writeUInt32BE(files.length + 1, 8);
     for (const index of ['', 'DIRC', 'x'.repeat(100), whole.subarray(0, 100), whole.subarray(0, -21), ofLater, tooMany])
       expect(await judged(index)).toEqual(['ask', "the repository's index cannot be read"]);
+    await judged(indexOf([]));
+    await truncate(join(ws, '.git/index'), 64 * 1_048_576 + 8);
+    expect((await explain({}, 'Bash', { command: 'git status' }, ws)).outcome).toBe('ask');
     // A hash of 32 bytes takes the place of the name.
     expect((await judged(whole, HASHES[1][2]))[0]).toBe('ask');
     await rm(join(ws, '.git/index'));

@@ -58,7 +58,7 @@ function namesIn(index: Buffer, hashBytes: number): 'none' | 'repositories' | 'u
       nameAt += 1;
     }
     const nameEnd = index.indexOf(0, nameAt);
-    if (nameEnd < 0 || nameEnd >= end) return 'unreadable';
+    if (nameEnd < 0) return 'unreadable';
     // Up to version 3, one to eight zeros fill the entry up to a multiple of eight bytes.
     at = version === 4 ? nameEnd + 1 : at + ((nameEnd - at + 8) & ~7);
   }
