@@ -2,16 +2,25 @@
 import { Subject } from 'rxjs';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { serveActs } from '../../src/conversation/served/remoteActs.ts';
-import type { LogEntry } from '../../src/index.ts';
+import { type LogEntry, type LogStore, memoryStore } from '../../src/index.ts';
 import type { Act, ActAnswer, EffectOfAct, LogHandle } from '../../src/stores/logStore.ts';
 import { bench, entry } from '../support/agentBench.ts';
 import { gateTool } from '../support/scenarioTools.ts';
 import { call, type Reply } from '../support/scriptedReplies.ts';
+import { troubledStore } from '../support/troubledStore.ts';
 
 /** A conversation that serves acts. `fails`: the acts whose next answer cannot be stored. */
-async function served({ replies = [], fails = [] }: { replies?: readonly Reply[]; fails?: string[] } = {}) {
+async function served({
+  replies = [],
+  fails = [],
+  store = memoryStore(),
+}: {
+  replies?: readonly Reply[];
+  fails?: string[];
+  store?: LogStore;
+} = {}) {
   const gate = gateTool();
-  const { conversation } = await bench({ replies, tools: [gate.tool] });
+  const { conversation } = await bench({ replies, store, tools: [gate.tool] });
   onTestFinished(() => conversation.close());
   const acts$ = new Subject<Act>();
   const answers: ActAnswer[] = [];
@@ -124,6 +133,49 @@ describe('the act', () => {
     acts$.next({ actId: 'd', type: 'close' });
     await conversation.close();
     expect(answers).toHaveLength(3);
+  });
+
+  it('send is answered when its message is stored, before its run ends, and names the entry of no other message', async () => {
+    const store = troubledStore();
+    const { conversation, gate, ask, effects } = await served({ store, replies: [[call('g', 'gate')], 'done'] });
+    const answer = await ask({ actId: 'a', type: 'send', content: 'hi' });
+    expect(value(answer)).toMatchObject({ messageId: 'a' });
+    const mine = await entry(conversation, 'user-message');
+    expect(effects.get('a')?.(mine)).toMatchObject({ messageId: 'a', entries: mine.seq + 1 });
+    expect(effects.get('a')?.({ ...mine, messageId: 'b' })).toBeUndefined();
+    expect(effects.get('a')?.({ ...mine, type: 'message-queued' } as LogEntry)).toMatchObject({ messageId: 'a' });
+    expect(effects.get('a')?.({ ...mine, type: 'renamed' } as never as LogEntry)).toBeUndefined();
+    await gate.begun('g');
+    expect(conversation.status).toBe('active');
+    const resumed = await ask({ actId: 'c', type: 'resume' });
+    expect(value(resumed)).toMatchObject({ runId: mine.runId });
+    gate.release('g');
+    await entry(conversation, 'run-stop');
+  });
+
+  it('send of a message that cannot be stored has the error of its run', async () => {
+    const store = troubledStore();
+    const { ask } = await served({ store, replies: ['done'] });
+    store.trouble((entries) => (entries.some(({ type }) => type === 'user-message') ? 'failed' : 'stored'));
+    const answer = await ask({ actId: 'a', type: 'send', content: 'hi' });
+    expect(answer).toEqual({ error: { code: 'store', message: 'the disk is full' } });
+  });
+
+  it('resume is answered when its run has begun, before that ends', async () => {
+    const store = troubledStore();
+    const replies = [[call('g', 'gate')], [call('h', 'gate')], 'done'];
+    const { conversation, gate, ask, effects } = await served({ store, replies });
+    const run = conversation.send('hi');
+    await gate.begun('g');
+    await run.cancel();
+    const { runId } = value(await ask({ actId: 'a', type: 'resume' })) as { runId: string };
+    const begun = await entry(conversation, 'run-resumed');
+    expect(effects.get('a')?.(begun)).toMatchObject({ runId, entries: begun.seq + 1 });
+    expect(effects.get('a')?.({ ...begun, runId: 'other' })).toBeUndefined();
+    await gate.begun('h');
+    expect(conversation.status).toBe('active');
+    gate.release('h');
+    await entry(conversation, 'run-stop', (each) => each.runId === runId);
   });
 
   it('decide expects the decision itself, by the same person, and nothing else', async () => {
