@@ -226,11 +226,9 @@ class OpenAgent implements EngineAgent {
 
   async close(): Promise<void> {
     this.#closed = true;
-    try {
-      await Promise.all([...this.#open.values()].map(closeOpened));
-    } finally {
-      for (const watcher of watchers.get(this) ?? []) watcher.closed();
-    }
+    const closings = await Promise.allSettled([...this.#open.values()].map(closeOpened));
+    for (const watcher of watchers.get(this) ?? []) watcher.closed();
+    for (const closing of closings) if (closing.status === 'rejected') throw closing.reason;
   }
 
   async #openAs(id: string, options: OpenOptions, attended: boolean) {

@@ -1,5 +1,6 @@
 /** A close answers every pending request of the conversation, and each answer is true. */
 import { describe, expect, it } from 'vitest';
+import { watchersOf } from '../../src/agent.ts';
 import { createAgent, type LogEntry, type LogStore, memoryStore } from '../../src/index.ts';
 import { bench, only } from '../support/agentBench.ts';
 import { restFaults } from '../support/logRules.ts';
@@ -102,6 +103,37 @@ describe('an agent that is closed', () => {
     const rejection = expect(agent.open('y')).rejects.toThrow('no disk');
     await agent.close();
     await rejection;
+  });
+
+  it('it releases every conversation before it reports one that cannot be released', async () => {
+    const inner = memoryStore();
+    let release = (): void => {};
+    const slow = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const store: LogStore = {
+      ...inner,
+      async open(id, options) {
+        const handle = await inner.open(id, options);
+        const close = async (): Promise<void> => {
+          if (id === 'slow') await slow;
+          await handle.close();
+          if (id.startsWith('broken')) throw new Error(`${id} is not released`);
+        };
+        return { ...handle, close };
+      },
+    };
+    const agent = createAgent({ model: scripted([]), store });
+    for (const id of ['broken', 'slow', 'broken too']) await agent.open(id);
+    const events: string[] = [];
+    watchersOf(agent).add({ opened: () => {}, closed: () => void events.push('closed') });
+    const closing = agent.close().catch((error: Error) => void events.push(error.message));
+    await flush();
+    expect(events).toEqual([]);
+    release();
+    await closing;
+    expect(events).toEqual(['closed', 'broken is not released']);
+    await (await inner.open('slow')).close();
   });
 
   it('a second close resolves after its conversations are closed', async () => {
