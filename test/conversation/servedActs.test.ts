@@ -1,5 +1,5 @@
 /** Acts of other processes on a conversation that this one holds, with a store in which an act or its answer fails. */
-import { Subject } from 'rxjs';
+import { finalize, Subject } from 'rxjs';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { serveActs } from '../../src/conversation/served/remoteActs.ts';
 import { type LogEntry, type LogStore, memoryStore } from '../../src/index.ts';
@@ -8,6 +8,7 @@ import { bench, entry } from '../support/agentBench.ts';
 import { gateTool } from '../support/scenarioTools.ts';
 import { call, type Reply } from '../support/scriptedReplies.ts';
 import { troubledStore } from '../support/troubledStore.ts';
+import { flush } from '../support/virtualClock.ts';
 
 /** A conversation that serves acts. `fails`: the acts whose next answer cannot be stored. */
 async function served({
@@ -177,6 +178,40 @@ describe('the act', () => {
     gate.release('h');
     await entry(conversation, 'run-stop', (each) => each.runId === runId);
   });
+
+  it.each(['user-message', 'run-resumed'] as const)(
+    'has no answer before its %s is stored, and follows the log no longer',
+    async (type) => {
+      const store = troubledStore();
+      const replies = [[call('g', 'gate')], 'done', 'more'];
+      const { conversation, gate, acts$, ask, answers } = await served({ store, replies });
+      if (type === 'run-resumed') {
+        const run = conversation.send('hi');
+        await gate.begun('g');
+        await run.cancel();
+      }
+      let land = (): void => {};
+      const landed = new Promise<void>((resolve) => {
+        land = resolve;
+      });
+      store.trouble((entries) => (entries.some((each) => each.type === type) ? { after: landed } : 'stored'));
+      let following = 0;
+      const { log$ } = conversation;
+      vi.spyOn(conversation, 'log$').mockImplementation((from) => {
+        following += 1;
+        return log$.call(conversation, from).pipe(finalize(() => (following -= 1)));
+      });
+      const act = type === 'run-resumed' ? { type: 'resume' } : { type: 'send', content: 'hi' };
+      acts$.next({ actId: 'a', ...act });
+      await ask({ actId: 'b', type: 'overview' });
+      await flush();
+      expect([answers.length, following]).toEqual([1, 1]);
+      land();
+      while (answers.length < 2) await flush();
+      expect(value(answers[1])).toMatchObject({ runId: expect.any(String) });
+      expect(following).toBe(0);
+    },
+  );
 
   it('decide expects the decision itself, by the same person, and nothing else', async () => {
     const { conversation, ask, effects } = await served();
