@@ -52,6 +52,11 @@ it.each([
   expect(found?.hide.length).toBe(count);
 });
 
+it('a link is not hidden, because its target is judged at its own path', async () => {
+  expect(await hidden('first', './d', 'dangling')).toEqual({ hide: [], hold: [] });
+  expect(await hidden('first', '.env')).toMatchObject({ hide: expect.arrayContaining([join(ws, '.env')]) });
+});
+
 it('nothing is hidden without a pattern', async () => {
   expect(await hidden()).toEqual({ hide: [], hold: [] });
 });
