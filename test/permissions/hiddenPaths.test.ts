@@ -27,6 +27,7 @@ it('every match of a pattern below the working directory is hidden, and the dire
     ),
     hold: [join(ws, 'conf'), join(ws, 'conf/keys')],
   });
+  expect(await hidden('./conf/keys')).toEqual({ hide: [join(ws, 'conf/keys')], hold: [join(ws, 'conf')] });
   expect(await hidden('**/.env')).toEqual({
     hide: expect.arrayContaining([join(ws, '.env'), join(ws, 'sub/.env')]),
     hold: [],
