@@ -15,14 +15,19 @@ const partsOf = (path: string): string[] => path.split(sep).filter((part) => par
 
 /**
  * The parts of a pattern from the file system root to its first `**`; undefined for a pattern that matches at any
- * depth.
+ * depth. A pattern that spells the working directory also counts from where that leads.
  */
 function anchored({ anchor }: PathPattern, { cwd, root, home }: Surroundings): string[][] | undefined {
   if (anchor === undefined) return undefined;
   const bases = { root: ['/'], home: [home], cwd: [cwd, root] }[anchor.base];
   const stop = anchor.parts.indexOf('**');
   const parts = stop === -1 ? anchor.parts : anchor.parts.slice(0, stop);
-  return bases.map((base) => [...partsOf(base), ...parts]);
+  const [spelled, real] = [partsOf(cwd), partsOf(root)];
+  return bases.flatMap((base) => {
+    const rule = [...partsOf(base), ...parts];
+    const leadsThere = spelled.every((part, at) => rule[at] === undefined || mayMatch(rule[at], part));
+    return leadsThere ? [rule, [...real, ...rule.slice(spelled.length)]] : [rule];
+  });
 }
 
 /** `from` is the directory before the first part of the glob that contains a wildcard. */
