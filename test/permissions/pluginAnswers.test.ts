@@ -1,4 +1,5 @@
 /** What the permissions plugin answers about a call: the verdict, the words for a person, and the confinement. */
+import { writeFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -98,6 +99,21 @@ describe('the confinement of a command', () => {
     expect(await hidden('cat src/*')).toEqual([join(ws, 'keys/asked'), join(ws, 'keys/denied')]);
     expect(await hidden('make')).toEqual([join(ws, 'keys/denied')]);
   });
+});
+
+it('a command that reads in the sandbox asks if there are more denied files than can be hidden', async () => {
+  const many = join(ws, '..', 'many');
+  await mkdir(many);
+  const judged = async () => {
+    const { call } = callOf('Bash', { command: 'cat $FILE' }, { sandbox: 'ask', cwd: many });
+    return checksOf(permissions({ deny: ['read(*.key)'] })).permit(call, undefined);
+  };
+  for (let at = 0; at < 2_000; at += 1) writeFileSync(join(many, `${at}.key`), '');
+  const most = await judged();
+  expect([most.outcome, confinementIn(most.grant).hide.length]).toEqual(['allow', 2_000]);
+  writeFileSync(join(many, 'one-more.key'), '');
+  const more = await judged();
+  expect([more.outcome, more.grant]).toEqual(['ask', {}]);
 });
 
 describe('the verdict on a call', () => {
