@@ -128,6 +128,15 @@ describe('the verdict on a call', () => {
     }
   });
 
+  it('is the same for a tool name in small letters, also inside of a sandbox', async () => {
+    for (const [name, args] of [
+      ['Bash', { command: 'make' }],
+      ['Read', { file_path: '/nowhere' }],
+      ['WebFetch', { url: 'https://a.test' }],
+    ] as const)
+      expect(await explain({}, name.toLowerCase(), args, ws)).toEqual(await explain({}, name, args, ws));
+  });
+
   it('asks about a path that is no text, and grants no place', async () => {
     const { permit } = checksOf(permissions({ mode: 'acceptEdits' }));
     for (const file_path of [5, ['src/a.ts'], {}, `a\0`]) {
