@@ -76,6 +76,20 @@ describe('the confinement of a command', () => {
     expect(reads.payload).toMatchObject({ runs: 'in the sandbox, reading only, without the network' });
   });
 
+  it('leaves a command with the network to the rules where the network is free', async () => {
+    const args = { command: 'make', network: true };
+    expect(await inSandbox(args, 'allow')).toMatchObject({ outcome: 'ask', by: 'mode default' });
+    expect(await inSandbox(args, 'ask')).toMatchObject({ outcome: 'ask', by: 'uses the network' });
+    expect(await inSandbox(args, 'deny')).toMatchObject({ outcome: 'deny', by: 'uses the network' });
+    expect(await inSandbox(args, 'ask', { mode: 'bypass' })).toMatchObject({ outcome: 'allow', by: 'mode bypass' });
+  });
+
+  it('lets a command read in mode plan too, and no other one run', async () => {
+    const mode = 'plan';
+    expect(await inSandbox({ command: 'cat $FILE' }, 'ask', { mode })).toMatchObject({ outcome: 'allow' });
+    expect(await inSandbox({ command: 'make' }, 'ask', { mode })).toMatchObject({ outcome: 'deny', by: 'mode plan' });
+  });
+
   it('is none outside the sandbox, for which `true` is required', async () => {
     const outside = await inSandbox({ command: 'ls', unsandboxed: true }, 'ask');
     expect(outside).toMatchObject({
