@@ -354,7 +354,11 @@ export function withoutHalfAtEnd(bytes: Buffer): Buffer {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is sought
 const CONTROLS = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g;
 
+/** No sequence begins so. Node's search for one would take quadratic time. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is sought
+const NO_SEQUENCE = /[\u001b\u009b](?=[[\]()#;?]{16})/g;
+
 export function plainText(bytes: Uint8Array): string {
-  const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
+  const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes).replace(NO_SEQUENCE, '\uFFFD');
   return stripVTControlCharacters(text).replace(/\r\n?/g, '\n').replace(CONTROLS, '\uFFFD');
 }

@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { permissions } from '../../../src/node.ts';
 import { Output, plainText } from '../../../src/tools/coding/shell.ts';
 import { SpilledOutput } from '../../../src/tools/coding/spilledOutput.ts';
+import { cpuTime } from '../../support/cpuTime.ts';
 import { temporaryFolder } from '../../support/temporaryFolder.ts';
 import { sampled, volume } from '../../support/tier.ts';
 import { call } from './codingBench.ts';
@@ -85,6 +86,21 @@ describe('bytes as text', () => {
     expect(plainText(Buffer.from('\u001b[31mred\u001b[0m \u001b]0;title\u0007x'))).toBe('red x');
     expect(plainText(Buffer.from('a\u0000b\bc\u007fd\u0085e'))).toBe('a\uFFFDb\uFFFDc\uFFFDd\uFFFDe');
     expect(plainText(Buffer.from('10%\r20%\r\nend\tok\n'))).toBe('10%\n20%\nend\tok\n');
+  });
+
+  it.each([
+    ['\u001b', ';?', '\uFFFD'],
+    ['\u001b[', ';#', '\uFFFD['],
+    ['\u009b', '?;a', '\uFFFD'],
+  ])('of a hostile author takes no long time: %j and many of %j', async (begin, part, shown) => {
+    const bytes = Buffer.from(begin + part.repeat(24_000));
+    let text = '';
+    const used = await cpuTime(() => {
+      text = plainText(bytes);
+    });
+    expect(used).toBeLessThan(1_000);
+    expect(text === shown + part.repeat(24_000)).toBe(true);
+    expect(plainText(Buffer.from(`a\u001b[?;;;;;;;;mb`))).toBe('ab');
   });
 
   it('bytes that are not UTF-8 become U+FFFD', () => {
