@@ -196,10 +196,9 @@ export class AttachmentPreparer {
   /** Reports each image and file once, because its fault repeats in every request. */
   #report(fault: 'missing' | 'not_shown', part: Attachment, message: string): void {
     const { type, mediaType } = part;
-    const data = part.data.slice(0, 100);
-    if (this.#reported.has(data)) return;
-    this.#reported.add(data);
-    this.#options.diagnose(`${type}_${fault}`, { mediaType, [type]: data, message });
+    if (this.#reported.has(part.data)) return;
+    this.#reported.add(part.data);
+    this.#options.diagnose(`${type}_${fault}`, { mediaType, [type]: part.data.slice(0, 100), message });
   }
 }
 

@@ -176,6 +176,36 @@ describe('a preparer that cannot be loaded', () => {
   });
 });
 
+describe('a model without images', () => {
+  it('receives files, and a text in place of an image', async () => {
+    const limits = imageLimitsOf({ id: 'm', imageLimits: { mediaTypes: [] } });
+    const made = new AttachmentPreparer({ limits, scale: undefined, getBlob: undefined, diagnose: () => undefined });
+    const pdf: StoredPart = { type: 'file', mediaType: 'application/pdf', data: btoa('%PDF-1') };
+    const image: StoredPart = { type: 'image', mediaType: 'image/png', data: base64(dot) };
+    const [shown] = await made.prepare([{ role: 'user', content: [pdf, image] }], signal);
+    expect(shown?.content).toEqual([
+      pdf,
+      { type: 'text', text: '[An image (image/png) belongs here. It is not shown: this model takes no images.]' },
+    ]);
+  });
+});
+
+describe('the diagnostic of an image', () => {
+  it('is logged for each, also where two begin with the same bytes', async () => {
+    const { made, said } = gallery(async () => dot);
+    const broken = (last: number): string => {
+      const picture = heavy(200);
+      picture.set([0, 0, 0, 0], 12);
+      picture[199] = last;
+      return base64(picture);
+    };
+    const messages = [message(broken(1), broken(2)), message(broken(1))];
+    for (let time = 0; time < 2; time += 1) await made.prepare(messages, signal);
+    expect(said.map(([code]) => code)).toEqual(['image_not_shown', 'image_not_shown']);
+    expect(JSON.stringify(said[0]).length).toBeLessThan(400);
+  });
+});
+
 describe('a fallback', () => {
   const models = [{ id: 'a' }, { id: 'words', accepts: ['text/*'] }, { id: 'b' }];
   const image: StoredPart = { type: 'image', mediaType: 'image/png', data: base64(dot) };
