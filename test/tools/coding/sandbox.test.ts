@@ -5,7 +5,7 @@ import { accessSync, constants, readdirSync, readFileSync } from 'node:fs';
 import { access, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { basename, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ConfigurationError } from '../../../src/errors.ts';
 import { bashTool } from '../../../src/tools/coding/bash.ts';
 import { type CodingToolOptions, codingTools } from '../../../src/tools/coding/index.ts';
@@ -201,6 +201,21 @@ describe.runIf(sandboxStatus().kind === 'bubblewrap')('a command in the sandbox'
     expect(text).toBe(said ? 'done\n[what it left running was ended]' : 'done');
     expect(sleeping()).toBe(0);
   });
+
+  it.each(['TMPDIR', 'TEMP', 'TMP'])(
+    'its programs use its own /tmp, whatever %s is, unless they may write there',
+    async (name) => {
+      vi.stubEnv(name, bench.evil);
+      try {
+        const command = `mktemp; echo "$${name}"`;
+        expect(await run(command, required)).toMatch(/^\/tmp\/tmp\.\w+$/);
+        const options = { ...required, sandboxOptions: { write: [bench.evil] } };
+        expect((await run(command, options)).split('\n').at(-1)).toBe(bench.evil);
+      } finally {
+        vi.unstubAllEnvs();
+      }
+    },
+  );
 
   const inSandbox = bashTool(sandboxFor('required', {}));
   const confined = (hide: string[], writes: boolean): { grant: CallGrant } => ({

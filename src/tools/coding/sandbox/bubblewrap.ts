@@ -66,8 +66,15 @@ export async function bubblewrapWords(places: SandboxPlaces): Promise<Binds> {
   const made = places.onlyReads ? '/' : (await hidesSockets(places)) ? SOCKETS : undefined;
   const closed = made === undefined ? [] : ['--remount-ro', made];
   const network = places.network ? [] : ['--unshare-net'];
-  return { args: [...NAMESPACES, ...network, ...args, ...hidden, ...closed, '--chdir', places.root, '--'], release };
+  const words = [...args, ...hidden, ...closed, ...ownTemporary(places)];
+  return { args: [...NAMESPACES, ...network, ...words, '--chdir', places.root, '--'], release };
 }
+
+/** Programs use `/tmp` unless a variable names another directory, which must be a writable one. */
+const ownTemporary = ({ writable }: SandboxPlaces): string[] =>
+  ['TMPDIR', 'TEMP', 'TMP'].flatMap((name) =>
+    writable.some((from) => isInside(from, process.env[name] ?? '')) ? [] : ['--unsetenv', name],
+  );
 
 /** System directories with programs and libraries, without personal files. */
 const SYSTEM = [
