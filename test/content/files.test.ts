@@ -1,5 +1,5 @@
 /** Tests the validation of files at their entry points, and what a model receives of them. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Json, Message, StoredPart } from '../../machines/vocabulary.ts';
 import { Attachments, readContent, readMessage } from '../../src/content/content.ts';
 import { fileAsText, fileName } from '../../src/content/filePart.ts';
@@ -108,7 +108,11 @@ describe('a file is refused, with the expected and the received value,', () => {
     expect(refusal(() => readContent(file(largePdf(32 * MIB + 1)), 32 * MIB))).toBe(
       "a file's bytes may be 33554432, got more",
     );
-    expect(refusal(() => readContent(file('A'.repeat(1_000)), 10))).toBe("a file's bytes may be 10, got more");
+    const decode = vi.spyOn(globalThis, 'atob');
+    for (const head of ['', 'data:text/plain;base64,'])
+      expect(refusal(() => readContent(file(head + 'A'.repeat(1_000)), 10))).toBe("a file's bytes may be 10, got more");
+    expect(decode).not.toHaveBeenCalled();
+    decode.mockRestore();
     expect(refusal(() => readContent(file(largePdf(11)), 10))).toContain('may be 10');
     expect(refusal(() => readContent(file(base64Of(largePdf(11))), 10))).toContain('may be 10');
   });
