@@ -1,7 +1,7 @@
 /**
  * The sandbox of Bash. Its restrictions are tested if bubblewrap works; the behaviour without one is tested everywhere.
  */
-import { accessSync, constants, readdirSync, readFileSync } from 'node:fs';
+import { accessSync, constants, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { access, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { basename, join } from 'node:path';
@@ -126,6 +126,10 @@ describe('the choice of a sandbox', () => {
 
 describe.runIf(sandboxStatus().kind === 'bubblewrap')('a command in the sandbox', () => {
   const required: CodingToolOptions = { sandbox: 'required' };
+  const inSandbox = (): Tool => bashTool(sandboxFor('required', {}));
+  const confined = (hide: string[], writes: boolean): { grant: CallGrant } => ({
+    grant: { confinement: { writes, hide, network: false, opensProtected: false } },
+  });
   const exists = (path: string): Promise<boolean> =>
     access(path).then(
       () => true,
@@ -151,6 +155,22 @@ describe.runIf(sandboxStatus().kind === 'bubblewrap')('a command in the sandbox'
     expect(await run(command, required)).toContain('KEY=1');
     expect(await run(command, options)).not.toMatch(/KEY/);
   });
+
+  it.each([
+    ['reads', false],
+    ['changes', true],
+  ])(
+    'a command that %s has no capabilities, and sees no process and no shared memory of the machine',
+    async (_, writes) => {
+      const command = 'grep CapEff /proc/self/status; readlink /proc/self/ns/ipc /proc/self/ns/uts; ls -d /proc/[0-9]*';
+      const text = await executed(inSandbox(), { command }, undefined, confined([], writes));
+      const [capabilities, ipc, uts, ...processes] = text.split('\n');
+      expect(capabilities).toMatch(/^CapEff:\s+0+$/);
+      expect([ipc, uts]).not.toContain(readlinkSync('/proc/self/ns/ipc'));
+      expect([ipc, uts]).not.toContain(readlinkSync('/proc/self/ns/uts'));
+      expect(processes.length).toBeLessThan(6);
+    },
+  );
 
   it('it changes neither hooks nor configuration of git, and creates no hooks', async () => {
     await bench.write('.git/config', '[core]');
@@ -217,11 +237,6 @@ describe.runIf(sandboxStatus().kind === 'bubblewrap')('a command in the sandbox'
     },
   );
 
-  const inSandbox = bashTool(sandboxFor('required', {}));
-  const confined = (hide: string[], writes: boolean): { grant: CallGrant } => ({
-    grant: { confinement: { writes, hide, network: false, opensProtected: false } },
-  });
-
   it.each([
     ['reads', false],
     ['changes', true],
@@ -229,7 +244,7 @@ describe.runIf(sandboxStatus().kind === 'bubblewrap')('a command in the sandbox'
     await bench.write('a', 'b');
     const hide = ['/etc/passwd', join(bench.evil, 's'), ...readdirSync('/run').map((name) => join('/run', name))];
     const command = 'cat a; cat /etc/passwd; echo c > /made; echo c > /run/made; ls -A /made /run/made';
-    const text = await executed(inSandbox, { command }, undefined, confined(hide, writes));
+    const text = await executed(inSandbox(), { command }, undefined, confined(hide, writes));
     expect(text).toMatch(/^b/);
     expect(text).not.toContain('root:');
     expect(text.match(/cannot access/g)).toHaveLength(2);
@@ -239,7 +254,7 @@ describe.runIf(sandboxStatus().kind === 'bubblewrap')('a command in the sandbox'
     const cwd = await mkdtemp('/run/runchart-');
     try {
       const command = `echo a > inside; cat inside; ls /run; echo b > /run/made`;
-      const text = await executed(inSandbox, { command }, undefined, { cwd });
+      const text = await executed(inSandbox(), { command }, undefined, { cwd });
       expect(text).toMatch(new RegExp(`^a\n${basename(cwd)}\n.*Read-only`));
     } finally {
       await rm(cwd, { recursive: true });

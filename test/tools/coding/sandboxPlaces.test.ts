@@ -4,9 +4,10 @@
  */
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { isMask, maskMissing, unmask } from '../../../src/tools/coding/sandbox/sandboxMasks.ts';
+import { sandboxPlaces } from '../../../src/tools/coding/sandbox/sandboxPlaces.ts';
 import { sandboxFor, sandboxStatus } from '../../../src/tools/coding/sandbox.ts';
 import { runShell } from '../../../src/tools/coding/shell.ts';
 import type { Confinement } from '../../../src/tools/tool.ts';
@@ -149,6 +150,63 @@ describe.runIf(sandboxStatus().kind === 'bubblewrap')('credentials of the home d
     expect(text).toMatch(/^words/);
     expect(text).not.toContain('KEY');
     expect(text).toMatch(/^\.aws$/m);
+  });
+});
+
+describe('the places of a command', () => {
+  afterEach(() => vi.unstubAllEnvs());
+  const reading: Confinement = { writes: false, hide: [], network: false, opensProtected: false };
+
+  it('contain the absolute directories of PATH with their libraries, and neither the root nor relative ones', async () => {
+    for (const name of ['bin', 'lib', 'tools/bin']) mkdirSync(join(bench.evil, name), { recursive: true });
+    const path = ['bin', '', '.', '/', '/nowhere/bin', join(bench.evil, 'bin'), join(bench.evil, 'tools/bin')];
+    vi.stubEnv('PATH', path.join(delimiter));
+    const { programs } = await sandboxPlaces(bench.root, {}, reading);
+    const expected = [join(bench.evil, 'bin'), join(bench.evil, 'lib'), join(bench.evil, 'tools/bin')];
+    expect(programs.filter((each) => !/^(\/usr)?\/lib$/.test(each))).toEqual(expected);
+  });
+
+  it('that are protected include the state and the settings of runchart, wherever these are', async () => {
+    const { protected: before } = await sandboxPlaces(bench.root, {}, undefined);
+    vi.stubEnv('XDG_STATE_HOME', join(bench.root, 'state'));
+    vi.stubEnv('XDG_CONFIG_HOME', join(bench.root, 'config'));
+    const own = [join(bench.root, 'state/runchart'), join(bench.root, 'config/runchart')];
+    const { protected: places } = await sandboxPlaces(bench.root, {}, undefined);
+    expect(places?.paths.filter((path) => !before?.paths.includes(path)).sort()).toEqual(own.sort());
+    vi.stubEnv('XDG_STATE_HOME', 'state');
+    vi.stubEnv('XDG_CONFIG_HOME', bench.evil);
+    expect((await sandboxPlaces(bench.root, {}, undefined)).protected).toEqual(before);
+  });
+
+  it('that are hidden are relative to the working directory, to the home directory after ~/, or absolute', async () => {
+    vi.stubEnv('HOME', bench.evil);
+    for (const name of ['~me', 'sub/a', 's']) await bench.write(name, 'x');
+    const hide = ['~me', 'sub', '~/s', join(bench.root, 's'), 'missing'];
+    const { hidden } = await sandboxPlaces(bench.root, { hide }, reading);
+    expect(hidden).toEqual([
+      { path: join(bench.root, '~me'), isDirectory: false },
+      { path: join(bench.root, 'sub'), isDirectory: true },
+      { path: join(bench.evil, 's'), isDirectory: false },
+      { path: join(bench.root, 's'), isDirectory: false },
+    ]);
+  });
+
+  it.each([
+    [undefined, undefined, false],
+    [true, undefined, true],
+    [undefined, true, true],
+    [false, true, true],
+    [false, false, false],
+  ])('have the network if the call (%s) or the host (%s) gives it: %s', async (call, host, has) => {
+    const options = host === undefined ? {} : { network: host };
+    const confinement = call === undefined ? undefined : { ...reading, network: call };
+    expect((await sandboxPlaces(bench.root, options, confinement)).network).toBe(has);
+  });
+
+  it('that are held are inside the working directory, and only for a command that changes files', async () => {
+    const hold = [join(bench.root, 'a'), bench.evil, `${bench.root}x`];
+    expect((await sandboxPlaces(bench.root, {}, { ...reading, writes: true, hold })).hold).toEqual([hold[0]]);
+    expect((await sandboxPlaces(bench.root, {}, { ...reading, hold })).hold).toEqual([]);
   });
 });
 
