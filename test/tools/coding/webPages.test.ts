@@ -1,8 +1,10 @@
 /** What WebFetch makes of an answer: each status, media type, charset and encoding, the part that is shown, and the failures before it. */
+import type { RequestListener } from 'node:http';
+import type { Socket } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { isPublicAddress } from '../../../src/tools/coding/web/publicAddress.ts';
-import { fetched, site } from './servedPages.ts';
+import { fetched, html, site } from './servedPages.ts';
 
 /** The result of a page with these headers and this body, without its first line. */
 async function shown(headers: { [name: string]: string }, body: string | Buffer, more: object = {}, status = 200) {
@@ -107,6 +109,50 @@ describe('the status of a page', () => {
   it.each([201, 400])('%i with an address is a page of its own', async (status) => {
     const headers = { 'content-type': 'text/plain', location: '/new' };
     expect((await shown(headers, 'words', {}, status)).text).toBe('words');
+  });
+});
+
+describe('a page, whatever comes of it,', () => {
+  const endless: RequestListener = (_, response) => {
+    response.setHeader('content-type', 'text/plain');
+    const more = (): void => {
+      while (response.write('x'.repeat(65_536)));
+      response.once('drain', more);
+    };
+    more();
+  };
+  it.each<[string, RequestListener, string | undefined]>([
+    ['is shown', html('a'), undefined],
+    ['fails with a status', (_, response) => void response.writeHead(404).end('a'), 'http_404'],
+    ['is no text', html('a', 'image/png'), 'binary'],
+    [
+      'leads to another host',
+      (_, response) => {
+        response.writeHead(302, { location: 'http://other.test/' }).write('the connection stays open');
+      },
+      undefined,
+    ],
+    ['never ends', endless, undefined],
+    ['breaks off', (request) => void request.socket.destroy(), 'unreachable'],
+  ])('that %s leaves no connection, no listener and no timer', async (_, listener, code) => {
+    const sockets: Socket[] = [];
+    const { at, network } = await site((request, response) => {
+      sockets.push(request.socket);
+      listener(request, response);
+    });
+    const { signal } = new AbortController();
+    const [added, removed] = [vi.spyOn(signal, 'addEventListener'), vi.spyOn(signal, 'removeEventListener')];
+    const [timers, cleared] = [vi.spyOn(globalThis, 'setTimeout'), vi.spyOn(globalThis, 'clearTimeout')];
+    try {
+      expect((await fetched(network, at('/'), {}, signal)).code).toBe(code);
+      await expect.poll(() => sockets.map(({ destroyed }) => destroyed)).toEqual([true]);
+      for (const [, listener] of added.mock.calls)
+        expect(removed.mock.calls.map(([, gone]) => gone)).toContain(listener);
+      const timer = timers.mock.results[timers.mock.calls.findIndex(([, ms]) => ms === 30_000)]?.value;
+      expect(cleared.mock.calls).toContainEqual([timer]);
+    } finally {
+      for (const spy of [timers, cleared]) spy.mockRestore();
+    }
   });
 });
 
