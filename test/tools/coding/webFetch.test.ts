@@ -204,7 +204,7 @@ describe('a page', () => {
     expect(last.text).toMatch(/the page is longer than 5 MiB, and its end was left out\]$/);
   });
 
-  it('sends no cookies and no credentials, and uses no proxy', async () => {
+  it('sends no cookies and no credentials, uses no proxy, and keeps no connection', async () => {
     let headers: object = {};
     const { at, network } = await site((request, response) => {
       headers = request.headers;
@@ -215,6 +215,8 @@ describe('a page', () => {
     await fetched(network, at('/'));
     delete process.env.HTTP_PROXY;
     expect(Object.keys(headers).sort()).toEqual(['accept', 'accept-encoding', 'connection', 'host', 'user-agent']);
+    // Another request must not use a connection whose address was checked for this one.
+    expect(headers).toMatchObject({ connection: 'close' });
   });
 
   it('that does not come is given up when the call is cancelled', async () => {
