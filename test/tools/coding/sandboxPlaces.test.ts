@@ -175,7 +175,10 @@ describe('the places of a command', () => {
     expect(places?.paths.filter((path) => !before?.paths.includes(path)).sort()).toEqual(own.sort());
     vi.stubEnv('XDG_STATE_HOME', 'state');
     vi.stubEnv('XDG_CONFIG_HOME', bench.evil);
+    // The specification ignores a relative one, also where the program runs in the working directory.
+    const cwd = vi.spyOn(process, 'cwd').mockReturnValue(bench.root);
     expect((await sandboxPlaces(bench.root, {}, undefined)).protected).toEqual(before);
+    cwd.mockRestore();
   });
 
   it('that are hidden are relative to the working directory, to the home directory after ~/, or absolute', async () => {
