@@ -38,8 +38,8 @@ export class RemoteConnection implements EventTarget, RemoteLink {
   readonly #options: ConnectionOptions;
   readonly #state = new BehaviorSubject<ConnectionState>({ state: 'connecting' });
   readonly #abort = new AbortController();
-  /** Acts that wait until the log has so many entries. */
-  #waiting: { entries: number; resolve(): void }[] = [];
+  /** Acts that wait until the log that began at this time has so many entries. */
+  #waiting: { createdAt: number; entries: number; resolve(): void }[] = [];
   #reading: Promise<void> = Promise.resolve();
   #isRefreshing = false;
   #isRefreshDue = false;
@@ -67,10 +67,10 @@ export class RemoteConnection implements EventTarget, RemoteLink {
     this.#reading = reader.read();
   }
 
-  /** Resolves when the log has so many entries, or the connection has ended. */
-  upTo(entries: number): Promise<void> {
+  /** Resolves when the log has so many entries, or all of the log that begins in its place, or the connection has ended. */
+  upTo({ createdAt, entries }: Pick<ConversationOverview, 'createdAt' | 'entries'>): Promise<void> {
     if (this.log.entries.length >= entries || this.#abort.signal.aborted) return Promise.resolve();
-    return new Promise((resolve) => void this.#waiting.push({ entries, resolve }));
+    return new Promise((resolve) => void this.#waiting.push({ createdAt, entries, resolve }));
   }
 
   /** Asks the server for something; resolves with its answer when the effect is in this log. */
@@ -145,8 +145,9 @@ export class RemoteConnection implements EventTarget, RemoteLink {
 
   /** The first event of a connection. */
   #begun(overview: ConversationOverview): void {
-    const [beginning] = this.log.entries;
-    if (beginning?.type === 'conversation' && beginning.createdAt !== overview.createdAt) {
+    const { createdAt, entries } = overview;
+    for (const each of this.#waiting) if (each.createdAt !== createdAt) Object.assign(each, { createdAt, entries });
+    if (this.#isOther(overview)) {
       this.log.reset();
       throw RESTART;
     }
@@ -155,8 +156,15 @@ export class RemoteConnection implements EventTarget, RemoteLink {
 
   async #takeAnswer(answer: unknown, changes: number): Promise<void> {
     const overview = overviewIn((answer as { overview?: unknown }).overview);
-    await this.upTo(overview.entries);
-    this.log.takeOverview(overview, changes);
+    await this.upTo(overview);
+    // The status of an earlier log does not hold for this one.
+    if (!this.#isOther(overview)) this.log.takeOverview(overview, changes);
+  }
+
+  /** The overview is that of another log under this id. */
+  #isOther({ createdAt }: ConversationOverview): boolean {
+    const [first] = this.log.entries;
+    return first?.type === 'conversation' && first.createdAt !== createdAt;
   }
 
   /** Only the server has the waiting calls of sub-agents beside which other work still runs. */

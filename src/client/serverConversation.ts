@@ -3,6 +3,7 @@
  * once. After `close` no connection and no timer is left; runs continue on the server.
  */
 import type { Observable } from 'rxjs';
+import type { ConversationOverview } from '../conversation/served/conversationOverview.ts';
 import { RemoteConversation } from '../remote/remoteConversation.ts';
 import type { Ports } from '../runtime/hostPorts.ts';
 import { type ConnectionState, RemoteConnection } from './remoteConnection.ts';
@@ -39,9 +40,9 @@ export class ServerConversation<Output = unknown> extends RemoteConversation<Out
   }
 
   /** Connects; resolves when the entries that the server has now are here. */
-  async begin(entries: number): Promise<this> {
+  async begin(overview: ConversationOverview): Promise<this> {
     this.#connection.begin();
-    await this.#connection.upTo(entries);
+    await this.#connection.upTo(overview);
     const { error, state } = this.connection;
     if (error || state === 'closed') throw error ?? closedClient();
     return this;

@@ -194,6 +194,45 @@ describe('a conversation that was deleted and made anew', () => {
   );
 });
 
+describe('an answer that counts more entries than the log that began meanwhile', () => {
+  const paid = (createdAt: number, entries: number, more: object = {}) => ({
+    receipt: 'applied',
+    overview: overviewOf(entries, { createdAt, ...more }),
+  });
+  const tell = (seq: number): string => frame('entry', entryOf(seq, { type: 'notice', code: 'x', text: 'y' }));
+
+  it('is given once the entries of the new log are here, and says nothing about the new log', async () => {
+    const { conversation, write, end, opened: opens } = await opened(() => paid(1, 9, { status: 'active' }));
+    const decided = conversation.decide({ callId: 'x', action: 'approve' });
+    await expect.poll(() => conversation.log().length).toBe(1);
+    let isDecided = false;
+    void decided.then(() => {
+      isDecided = true;
+    });
+    end();
+    await opens(2);
+    write(frame('overview', overviewOf(2, { createdAt: 2 })));
+    await opens(3);
+    write(frame('overview', overviewOf(2, { createdAt: 2 })) + head(2));
+    await expect.poll(() => conversation.log().length).toBe(1);
+    expect(isDecided).toBe(false);
+    write(tell(1));
+    expect(await decided).toBe('applied');
+    expect(conversation.status).toBe('idle');
+    const started = { type: 'run-started', runId: 'r' };
+    write(frame('entry', entryOf(2, started)));
+    await expect.poll(() => conversation.status).toBe('active');
+  });
+
+  it('of the opening opens the conversation with the new log', async () => {
+    const { client, write, opened: opens } = scripted(() => overviewed({ id: 'a' }, 9));
+    const opening = client.open('a');
+    await opens(1);
+    write(frame('overview', overviewOf(1, { createdAt: 2 })) + head(2));
+    expect((await opening).log()).toHaveLength(1);
+  });
+});
+
 describe('a value that is no JSON', () => {
   const circular: { [key: string]: unknown } = {};
   circular.own = circular;
