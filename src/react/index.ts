@@ -34,6 +34,8 @@ export function useAgent<C extends ClosableConversation>(agent: ConversationOpen
     return () => {
       isWanted = false;
       release();
+      // It may be closed by the time that the component wants it again.
+      setOpened(null);
     };
   }, [agent, key]);
   if (opened === null || opened.key !== key || opened.agent !== agent) return null;
