@@ -1,6 +1,6 @@
 /**
  * A transport between two ends in one process. Rule: messages cross as JSON, so neither end can change the other's
- * objects.
+ * objects. What the client has sent before its close is read.
  */
 import { type Observable, ReplaySubject } from 'rxjs';
 import type { Incoming, Outgoing, Transport } from './wireMessages.ts';
@@ -19,13 +19,18 @@ export function inProcessTransport(): {
     outgoing.complete();
     wake();
   };
+  const stop = (): void => {
+    incoming.length = 0;
+    close();
+  };
   const copied = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
   return {
     server: {
       async *read() {
-        while (!isClosed) {
+        for (;;) {
           const next = incoming.shift();
           if (next !== undefined) yield next;
+          else if (isClosed) return;
           else
             await new Promise<void>((resolve) => {
               wake = resolve;
@@ -35,10 +40,11 @@ export function inProcessTransport(): {
       async write(message) {
         outgoing.next(copied(message));
       },
-      close: async () => close(),
+      close: async () => stop(),
     },
     client: {
       send(message) {
+        if (isClosed) return;
         incoming.push(copied(message));
         wake();
       },

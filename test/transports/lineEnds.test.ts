@@ -171,6 +171,20 @@ describe('a transport within one process', () => {
     expect([first.length, late.length, ends]).toEqual([1, 1, 2]);
   });
 
+  it('what a client has sent before its close is read, and nothing after a close of the server', async () => {
+    for (const side of ['client', 'server'] as const) {
+      const { server, client } = inProcessTransport();
+      client.send(message);
+      client.send(message);
+      const reading = server.read()[Symbol.asyncIterator]();
+      await reading.next();
+      await (side === 'server' ? server.close() : client.close());
+      client.send(message);
+      const rest = [await reading.next(), await reading.next()].map(({ done }) => done);
+      expect([side, rest]).toEqual([side, side === 'client' ? [false, true] : [true, true]]);
+    }
+  });
+
   it.each(['server', 'client'] as const)(
     'a close by the %s ends a read that waits, and every later one',
     async (side) => {
