@@ -16,6 +16,7 @@ import {
   type LogEntry,
   type LogStore,
   memoryStore,
+  RunchartError,
 } from '../../src/index.ts';
 import { jsonlStore } from '../../src/node.ts';
 import { createHandlers, sessions } from '../../src/transports/index.ts';
@@ -113,6 +114,40 @@ it('bytes that are no image are a download, also where a part calls them an imag
     'attachment',
   ]);
   await agent.close();
+});
+
+it('bytes that are a file in one message and an image in a later one are shown as an image', async () => {
+  const { agent, blob, hashes, post } = await place([file(dot, 'application/octet-stream', 'dot')], {
+    store: jsonlStore(directory()),
+  });
+  expect(headersOf(await blob(), 'content-type')).toEqual(['application/octet-stream']);
+  const content = [{ type: 'image', mediaType: 'image/png', data: `blob:${hashes[0]}:image/png` }];
+  expect((await post('/conversations/c/messages', { content })).status).toBe(202);
+  const response = await blob();
+  expect(headersOf(response, 'content-type', 'content-disposition')).toEqual(['image/png', null]);
+  await agent.close();
+});
+
+it('every character of a name that a header cannot hold is escaped', async () => {
+  const { blob } = await place([file(html, 'text/html', "it's (a) *.html;\r\n\u202e")]);
+  const disposition = (await blob()).headers.get('content-disposition');
+  expect(disposition).toBe("attachment; filename*=UTF-8''it%27s%20%28a%29%20%2a.html%3B");
+});
+
+it('bytes that their holder cannot give at the moment are 503, so that they are asked for again', async () => {
+  const store = memoryStore();
+  const slow = Object.create(store, {
+    open: {
+      value: async (...args: Parameters<LogStore['open']>) => {
+        const handle = await store.open(...args);
+        handle.getBlob = () => Promise.reject(new RunchartError('unavailable', 'the holder does not answer'));
+        return handle;
+      },
+    },
+  }) as LogStore;
+  const response = await (await place([PNG], { store: slow })).blob();
+  expect([response.status, response.headers.get('retry-after')]).toEqual([503, '1']);
+  expect(await response.json()).toMatchObject({ code: 'unavailable' });
 });
 
 it('a request with the ETag is answered 304 without bytes, and only to those who may read them', async () => {

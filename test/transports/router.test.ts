@@ -114,6 +114,21 @@ describe('a router', () => {
     },
   );
 
+  it('a result has the cost of its run, null where a price is unknown, and 0 where nothing ran', async () => {
+    const { client, of } = routed(['one']);
+    client.send(user('hi'));
+    await expect.poll(() => of('result')).toMatchObject([{ subtype: 'success', turns: 1, costUsd: null }]);
+    client.send({ type: 'close', conversation: 'a' });
+    await expect.poll(() => of('result').length).toBe(2);
+    expect(of('result')[1]).toMatchObject({
+      subtype: 'success',
+      result: '',
+      turns: 0,
+      costUsd: 0,
+      exitReason: 'closed',
+    });
+  });
+
   it('a cancel overtakes its run, and the end of the transport stops no run', async () => {
     let goOn = (): void => {};
     const wait = new Promise<void>((resolve) => {
