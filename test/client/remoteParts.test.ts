@@ -206,3 +206,21 @@ it('a refusal that nobody awaits ends no process: receipts, runs, texts and canc
     process.off('unhandledRejection', note);
   }
 });
+
+it('the end of one run leaves the streamed text of another one', () => {
+  const reply = new StreamedReply();
+  reply.takeSignal({ type: 'text-delta', runId: 'two', text: 'half' });
+  for (const type of ['agent-output', 'model-reply', 'run-stop', 'run-suspended'] as const)
+    reply.takeEntry({ type, runId: 'one' } as LogEntry);
+  expect(reply.inFlight).toMatchObject({ runId: 'two', text: 'half' });
+  reply.takeEntry({ type: 'run-stop', runId: 'two' } as LogEntry);
+  expect(reply.inFlight).toBeNull();
+});
+
+it('the unsettled calls of the server are added where they are of sub-agents', () => {
+  const log = remoteLog();
+  const own = { ...inner, callId: 'c2', path: ['c2'] };
+  const unsettled = [own, inner] as never;
+  log.takeOverview({ createdAt: 1, entries: 0, status: 'idle', pending: [], unsettled }, log.statusChanges);
+  expect(log.unsettled).toEqual([inner]);
+});

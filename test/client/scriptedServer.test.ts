@@ -233,6 +233,44 @@ describe('an answer that counts more entries than the log that began meanwhile',
   });
 });
 
+describe('the result of a run', () => {
+  const ofRun = (seq: number, more: object): string => frame('entry', entryOf(seq, { runId: 'run_m', ...more }));
+  const content = [{ type: 'text', text: 'hi' }];
+
+  it.each([
+    [
+      { code: 'model', message: 'no' },
+      { code: 'model', message: 'no' },
+    ],
+    [{ code: 5, message: 'no' }, undefined],
+    [{ code: 'model' }, undefined],
+    ['no', undefined],
+    [null, undefined],
+  ])('that failed has the error %j of the server as %j', async (error, expected) => {
+    const { conversation, write } = await opened((path) =>
+      path.includes('/runs/') ? { error } : overviewed({ messageId: 'm', runId: 'run_m' }),
+    );
+    const run = conversation.send('hi', { messageId: 'm' });
+    write(
+      ofRun(1, { type: 'run-started' }) + ofRun(2, { type: 'user-message', messageId: 'm', kind: 'direct', content }),
+    );
+    write(ofRun(3, { type: 'run-stop', reason: 'error', cause: 'model' }));
+    write(ofRun(4, { type: 'checkpoint', boundary: 'RunFinished' }));
+    const result = await run.result;
+    expect([result.termination, result.error]).toEqual(['Error', expected]);
+  });
+
+  it('whose message was given back earlier is cancelled when the message is repeated', async () => {
+    const { conversation, write } = await opened(() => overviewed({ messageId: 'm', runId: 'run_m' }));
+    const queued = { messageId: 'm', kind: 'followUp', content };
+    write(frame('entry', entryOf(1, { type: 'message-queued', ...queued })));
+    write(frame('entry', entryOf(2, { type: 'message-returned', messageId: 'm', why: 'closed' })));
+    await expect.poll(() => conversation.log().length).toBe(3);
+    const run = conversation.send('hi', { messageId: 'm', kind: 'followUp' });
+    expect(await run.result).toMatchObject({ runId: 'run_m', termination: 'Cancelled' });
+  });
+});
+
 describe('a value that is no JSON', () => {
   const circular: { [key: string]: unknown } = {};
   circular.own = circular;
