@@ -186,7 +186,8 @@ export class RemoteLog {
   takeSignal(value: unknown): void {
     const signal = value as Live;
     if (signal.type === 'reset' && signal.runId === '') return this.reset();
-    if (signal.type === 'status') {
+    // Not that of a sub-agent.
+    if (signal.type === 'status' && !signal.path) {
       this.#statusChanges += 1;
       return this.#setStatus(signal.status);
     }

@@ -4,7 +4,7 @@ import type { Observable } from 'rxjs';
 import { expect, it } from 'vitest';
 import * as z from 'zod';
 import { connect } from '../../src/client/index.ts';
-import { type AgentOptions, defineTool, memoryStore, RunchartError, toolResult } from '../../src/index.ts';
+import { type AgentOptions, defineTool, memoryStore, RunchartError, subAgents, toolResult } from '../../src/index.ts';
 import { call, deaf, during, scripted, t } from '../support/scriptedReplies.ts';
 import { portOf } from '../transports/agentServer.ts';
 import { clientOf, collected, proxyOf, quick, serverOf, shown, textOf } from './places.ts';
@@ -428,3 +428,18 @@ it.each([
     expect((await clientOf(server.base).open('a')).status).toBe('idle');
   },
 );
+
+it('a conversation is active while it works on after the end of a sub-agent', async () => {
+  const { wait, open } = gate();
+  const spawn = call('c1', 'spawn_agents', { tasks: [{ id: 'one', task: 'look' }] });
+  const server = await serverOf(() => ({
+    model: scripted([[spawn], during(() => wait, 'done')]),
+    tools: [subAgents({ model: scripted([[call('s1', 'submit_result', { result: 'seen' })]]) })],
+  }));
+  const conversation = await clientOf(server.base).open('a');
+  const run = conversation.send('go');
+  await expect.poll(() => conversation.log().some(({ type }) => type === 'tool-result')).toBe(true);
+  expect(conversation.status).toBe('active');
+  open();
+  expect(await run.text).toBe('done');
+});

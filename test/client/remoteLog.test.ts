@@ -122,6 +122,19 @@ describe('the status', () => {
     expect(log.status).toBe('waiting');
   });
 
+  it('of a sub-agent is passed on, and is not that of the conversation', () => {
+    const { log } = logOf(entries);
+    log.takeSignal({ type: 'status', status: 'active' });
+    const asked = log.statusChanges;
+    const signals: Live[] = [];
+    log.live$.subscribe((signal) => void signals.push(signal));
+    const within: Live[] = (['active', 'waiting', 'idle'] as const).map((status) => {
+      return { type: 'status', status, path: ['c1'] };
+    });
+    for (const signal of within) log.takeSignal(signal);
+    expect([log.status, log.statusChanges, signals]).toEqual(['active', asked, within]);
+  });
+
   it('of another version is ignored, and each change is signalled once', () => {
     const { log } = logOf(entries);
     const signals: Live[] = [];
