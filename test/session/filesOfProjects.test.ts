@@ -211,16 +211,27 @@ describe('the output of git', () => {
     return bin;
   }
 
-  it('git runs without the variables of this process, and without locks, passwords or network', async () => {
+  it('git runs with the settings of the user, without other variables of this process, and without locks, passwords or network', async () => {
     vi.stubEnv('SECRET_OF_THE_HOST', 'hidden');
     vi.stubEnv('GIT_DIR', '/elsewhere');
+    vi.stubEnv('XDG_CONFIG_HOME', '/settings');
+    vi.stubEnv('HOME', '/home-of-the-user');
     const bin = standIn('env > "$(dirname "$0")/env"; echo main');
     await gitContext(folder(), signal);
     const env = readFileSync(join(bin, 'env'), 'utf8');
     expect(env).not.toMatch(/SECRET_OF_THE_HOST|GIT_DIR/);
-    for (const line of ['GIT_TERMINAL_PROMPT=0', 'GIT_OPTIONAL_LOCKS=0', 'GIT_ALLOW_PROTOCOL=none', 'LC_ALL=C']) {
+    for (const line of [
+      ...[
+        'GIT_TERMINAL_PROMPT=0',
+        'GIT_OPTIONAL_LOCKS=0',
+        'GIT_ALLOW_PROTOCOL=none',
+        'GIT_NO_LAZY_FETCH=1',
+        'LC_ALL=C',
+      ],
+      // Git reads the settings of the user, for example which directories are safe.
+      ...['HOME=/home-of-the-user', 'XDG_CONFIG_HOME=/settings'],
+    ])
       expect(env.split('\n')).toContain(line);
-    }
   });
 
   it('there is no list of changes if the settings of the repository are unknown', async () => {
