@@ -162,7 +162,10 @@ describe('the output of git', () => {
     expect(await gitContext(cwd, signal)).toBe('Branch: trunk\nChanges: \n  ?? first\nLast commits: none');
     for (const at of [1, 2, 3, 4, 5, 6]) git(cwd, 'commit', '-q', '--allow-empty', '-m', `${at}${'w'.repeat(300)}`);
     git(cwd, 'checkout', '-q', '--detach');
-    for (let at = 10; at < 51; at++) writeFileSync(join(cwd, `n${at}`), '');
+    for (let at = 10; at < 49; at++) writeFileSync(join(cwd, `n${at}`), '');
+    const most = (await gitContext(cwd, signal))?.split('\n') ?? [];
+    expect(most.slice(41, 43)).toEqual(['  ?? n48', expect.stringMatching(/^Last commits: /)]);
+    for (let at = 49; at < 51; at++) writeFileSync(join(cwd, `n${at}`), '');
     const lines = (await gitContext(cwd, signal))?.split('\n') ?? [];
     const head = git(cwd, 'rev-parse', '--short', 'HEAD').trim();
     expect(lines[0]).toBe(`Branch: ${head}`);
