@@ -151,9 +151,16 @@ describe('arguments that a check rewrites', () => {
         const { ran, conversation, log } = await run([plugin]);
         expect([name, ran]).toEqual([name, []]);
         // A hook's answer with such arguments is none, so a person is asked.
-        if (name === 'a hook that answers the question')
+        if (name === 'a hook that answers the question') {
           expect(conversation.pending.map(({ callId }) => callId)).toEqual(['c1']);
-        else
+          const told = log.flatMap((entry) => (entry.type === 'diagnostic' ? [entry.detail] : []));
+          expect(told).toEqual([
+            {
+              ...{ plugin: 'own', phase: 'beforeToolExecute' },
+              message: expect.stringContaining('it allowed the call with arguments that cannot be applied'),
+            },
+          ]);
+        } else
           expect(resultsIn(log).map(({ outcome, code }) => [outcome, code])).toEqual([['failed', 'invalid_arguments']]);
       }
     },
