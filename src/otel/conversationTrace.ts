@@ -86,7 +86,7 @@ export class ConversationTrace implements WorkObserver {
     const { type, runId } = entry;
     if (type === 'tool-result') this.#count(entry);
     if (type !== 'run-started' && type !== 'run-resumed' && type !== 'tool-started') return;
-    if (runId === null || runId === this.#lastRunId) return;
+    if (runId === null || runId === this.#lastRunId || this.#runs.has(runId)) return;
     this.#lastRunId = runId;
     guarded(() => this.#begin(runId, entry));
   }

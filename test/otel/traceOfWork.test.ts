@@ -165,6 +165,18 @@ describe('the span of a run', () => {
     expect(runs()).toMatchObject([{ ends: 1 }]);
   });
 
+  it('begins once, also if other runs end without a beginning meanwhile, and ends once', () => {
+    const { trace, runs } = traced();
+    trace.logged(entry('run-started', 'r'));
+    for (const other of ['taken back', 'taken back too']) {
+      trace.ended(ended(other));
+      trace.logged(entry('tool-started', 'r'));
+    }
+    trace.ended(ended('r'));
+    trace.logged(entry('tool-started', 'r'));
+    expect(runs()).toMatchObject([{ ends: 1 }]);
+  });
+
   it('has the name and the id of the agent, but not in a sub-agent', () => {
     for (const parent of [undefined, { conversationId: 'p', callId: 'c' }]) {
       const { trace, runs } = traced({ entries: [entry('conversation', null, { parent })] });
