@@ -9,7 +9,7 @@ import type { Agent } from '../agent.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import type { RunResult } from '../conversation/run.ts';
 import { ConfigurationError, RunchartError, thrownMessage } from '../errors.ts';
-import { printable } from '../printable.ts';
+import { printable, shortened } from '../printable.ts';
 import { TIMER_MAX_MS } from '../timeLimit.ts';
 import { checkOptionsOf, nonEmptyText, object, text } from '../validation.ts';
 
@@ -185,7 +185,7 @@ async function asked(
   { mcpReq }: Context,
   signal: AbortSignal,
 ): Promise<boolean | undefined> {
-  const shown = printable(JSON.stringify(args)).slice(0, ARGS_SHOWN);
+  const shown = shortened(printable(JSON.stringify(args)), ARGS_SHOWN);
   const requestedSchema = {
     type: 'object',
     properties: { allow: { type: 'boolean', title: 'Allow this call' } },

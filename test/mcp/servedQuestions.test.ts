@@ -30,12 +30,23 @@ describe('the question that a person reads', () => {
   });
 
   it.each([1_991, 1_992, 1_993, 60_000])(
-    'shows at most 2,000 characters of the arguments, of a text of %i',
+    'shows at most 2,000 characters of the arguments, of a text of %i, and marks a cut',
     async (length) => {
       const on = await served([[call('c1', 'act', { m: 'x'.repeat(length) })], 'done'], { form: ALLOWED });
       await on.ask({ message: 'go' });
       const whole = JSON.stringify({ m: 'x'.repeat(length) });
-      expect(on.questions[0]?.endsWith(`with ${whole.slice(0, 2_000)}?`)).toBe(true);
+      const shown = whole.length <= 2_000 ? whole : `${whole.slice(0, 1_999)}…`;
+      expect(on.questions[0]?.endsWith(`with ${shown}?`)).toBe(true);
+    },
+  );
+
+  it.each([1_990, 1_991, 1_992, 1_993, 1_994])(
+    'has no half of a character at the cut, after %i others',
+    async (length) => {
+      const m = `${'x'.repeat(length)}🎉🎉🎉`;
+      const on = await served([[call('c1', 'act', { m })], 'done'], { form: ALLOWED });
+      await on.ask({ message: 'go' });
+      expect(on.questions[0]?.slice(-6)).toMatch(/[x🎉]…\?$/u);
     },
   );
 
