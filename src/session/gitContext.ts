@@ -4,6 +4,7 @@
  * text lists the parts that are omitted for this reason.
  */
 import { execFile } from 'node:child_process';
+import { beginning } from '../printable.ts';
 import { shownName } from '../tools/coding/search/listing.ts';
 
 const TIME_MAX = 3_000;
@@ -41,7 +42,7 @@ export async function gitContext(cwd: string, signal: AbortSignal): Promise<stri
   ].join('\n');
 }
 
-const shown = (line: string): string => shownName(line.slice(0, LINE_MAX));
+const shown = (line: string): string => shownName(beginning(line, LINE_MAX));
 
 function listed(answer: string): string {
   const lines = answer.split('\n').filter((line) => line.trim() !== '');

@@ -177,6 +177,17 @@ describe('the output of git', () => {
     expect(lines[44]).toContain(head);
   });
 
+  it('a long line is cut after a whole character', async () => {
+    const cwd = folder();
+    git(cwd, 'init', '-q', '-b', 'trunk');
+    git(cwd, 'commit', '-q', '--allow-empty', '-m', 'begin');
+    const { length } = git(cwd, 'rev-parse', '--short', 'HEAD').trim();
+    const subject = `${'w'.repeat(198 - length)}🎉 and more`;
+    git(cwd, 'commit', '-q', '--allow-empty', '-m', subject);
+    const [, , , last] = (await gitContext(cwd, signal))?.split('\n') ?? [];
+    expect(last).toMatch(/^ {2}[0-9a-f]+ w+$/);
+  });
+
   it.each([
     ['filter.f.clean', false],
     ['filter.f.smudge', false],
