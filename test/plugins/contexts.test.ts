@@ -1,0 +1,78 @@
+/** What each phase of a plugin receives. */
+import { expect, it } from 'vitest';
+import type { Phase } from '../../machines/internal.ts';
+import type { Plugin } from '../../src/index.ts';
+import { PHASES } from '../../src/plugins/plugin.ts';
+import { bench, types } from '../support/agentBench.ts';
+import { echoTool } from '../support/scenarioTools.ts';
+import { call } from '../support/scriptedReplies.ts';
+
+type Context = { [field: string]: unknown };
+const ARGS = { m: 'a' };
+
+/** The contexts of every phase of a run with one call, which a person approves. */
+async function contexts() {
+  const received: [Phase, Context][] = [];
+  const note = (phase: Phase) => (context: object) => void received.push([phase, { ...context }]);
+  const plugin = { name: 'notes', ...Object.fromEntries(PHASES.map((phase) => [phase, note(phase)])) } as Plugin;
+  const echo = echoTool('echo', { needsApproval: true });
+  const replies = [[call('c1', 'echo', ARGS)], 'done'];
+  const on = await bench({ replies, tools: [echo.tool], plugins: [plugin], cwd: '/somewhere' });
+  const first = await on.conversation.send('hi', { context: { page: 1 } }).result;
+  await on.conversation.decide({ callId: 'c1', action: 'approve' });
+  const second = await on.conversation.resume().result;
+  const of = (phase: Phase) => received.flatMap(([each, context]) => (each === phase ? [context] : []));
+  return { ...on, received, of, echo, runs: [first.runId, second.runId] };
+}
+
+it('each phase has the conversation, the run, the turn, the directory and the message that began the request', async () => {
+  const { received, runs } = await contexts();
+  expect(new Set(received.map(([phase]) => phase)).size).toBe(PHASES.length - 1);
+  for (const [phase, context] of received) {
+    const { conversationId, cwd, origin, signal, turn, runId } = context;
+    expect([phase, conversationId, cwd, origin]).toMatchObject([phase, 'c', '/somewhere', { context: { page: 1 } }]);
+    expect(runs).toContain(runId);
+    expect([phase, typeof turn, (signal as AbortSignal).aborted]).toEqual([phase, 'number', false]);
+  }
+  const turns = received.flatMap(([phase, { turn }]) => (phase === 'afterInference' ? [turn] : []));
+  expect(turns).toEqual([1, 2]);
+});
+
+it('each phase reads the log and the messages as they are at that moment', async () => {
+  const { received, conversation } = await contexts();
+  for (const [phase, { log, messages }] of received) {
+    // The functions read when they are called, so now they read what there is now.
+    expect([phase, types((log as () => never[])())]).toEqual([phase, types(conversation.log())]);
+    expect([phase, (messages as () => unknown)()]).toEqual([phase, conversation.messages()]);
+  }
+});
+
+it('the check of a call has its tool and, once a person has decided, the decision', async () => {
+  const { of, echo } = await contexts();
+  const checks = of('beforeToolExecute');
+  const check = { call: { callId: 'c1', name: 'echo', args: ARGS }, tool: echo.tool };
+  expect(checks).toMatchObject([check, { ...check, decision: { action: 'approve' } }]);
+  expect(checks[0]).not.toHaveProperty('decision');
+  for (const { tool } of checks) expect(tool).toBe(echo.tool);
+});
+
+it('the phase after a call has its outcome and result, first that it waits', async () => {
+  const { of } = await contexts();
+  const about = { call: { callId: 'c1', name: 'echo', args: ARGS } };
+  expect(of('afterToolExecute')).toMatchObject([
+    { ...about, outcome: 'suspended' },
+    { ...about, outcome: 'succeeded', result: [{ type: 'text', text: JSON.stringify(ARGS) }] },
+  ]);
+});
+
+it('the phases around a model call have its request and its reply, and the end of a run how it ended', async () => {
+  const { of, model } = await contexts();
+  const requests = of('beforeInference').map(({ request }) => request as { messages: unknown; tools: unknown });
+  expect(requests.map(({ messages }) => messages)).toEqual(model.calls.map(({ messages }) => messages));
+  expect(of('afterInference')).toMatchObject([
+    { reply: { text: '', calls: [{ callId: 'c1', name: 'echo', args: ARGS }] } },
+    { reply: { text: 'done', calls: [] } },
+  ]);
+  for (const context of of('afterInference')) expect(context).not.toHaveProperty('error');
+  expect(of('runEnd').map(({ termination }) => termination)).toEqual(['Suspended', 'NaturalEnd']);
+});
