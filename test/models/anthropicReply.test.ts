@@ -134,6 +134,18 @@ describe('a reply of the Messages API', () => {
     expect(parts).toContainEqual({ type: 'diagnostic', code: 'refusal', detail });
   });
 
+  it.each([
+    ['x'.repeat(500), 'x'.repeat(500)],
+    ['x'.repeat(501), 'x'.repeat(500)],
+    [`${'x'.repeat(499)}🎉`, 'x'.repeat(499)],
+  ])('that is a refusal has at most 500 characters of its reason, and no half of one', async (explanation, shown) => {
+    const details = { type: 'refusal', explanation };
+    const { parts } = await playEvents(...ended('refusal', { stop_details: details }));
+    expect(parts).toContainEqual({
+      ...{ type: 'diagnostic', code: 'refusal', detail: { category: '', explanation: shown } },
+    });
+  });
+
   it('is complete with its stop reason, or with the last event alone', async () => {
     const { type, ...delta } = ended('end_turn')[0] as Event;
     const cut = await playEvents(...text(0, 'so'), { type, ...delta });

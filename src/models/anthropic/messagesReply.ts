@@ -4,6 +4,7 @@
  * needs them back. Unreadable data becomes diagnostics.
  */
 import type { FinishReason, Json } from '../../../machines/vocabulary.ts';
+import { beginning } from '../../printable.ts';
 import { ModelError, type ModelPart } from '../model.ts';
 import { CallAssembly } from '../wire/callAssembly.ts';
 import type { WireReply } from '../wire/httpCall.ts';
@@ -194,7 +195,7 @@ const DETAIL_CHARS = 500;
 
 const refusalOf = (details: unknown): Json => ({
   category: isRecord(details) ? textOf(details.category).slice(0, 64) : '',
-  explanation: isRecord(details) ? textOf(details.explanation).slice(0, DETAIL_CHARS) : '',
+  explanation: isRecord(details) ? beginning(textOf(details.explanation), DETAIL_CHARS) : '',
 });
 
 const incomplete = (events: number): ModelError =>
