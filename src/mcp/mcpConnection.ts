@@ -104,7 +104,7 @@ export class McpConnection {
 
   error(what: string, cause: unknown): RunchartError {
     const { stderr = '', ending } = this.#open?.report() ?? {};
-    const reason = beginning(this.#shown(thrownText(cause)), REASON_SHOWN);
+    const reason = beginning(this.#shown(typeof cause === 'string' ? cause : thrownText(cause)), REASON_SHOWN);
     // The first line of a long text may begin within a secret.
     const lines = this.#shown(stderr).trim();
     const shown = lines.length > STDERR_SHOWN ? lines.slice(-STDERR_SHOWN).replace(/^[^\n]*\n/, '') : lines;
