@@ -123,6 +123,14 @@ describe('edited arguments', () => {
     expect(on.conversation.log().find(({ type }) => type === 'tool-allowed')).toMatchObject({ by: 'decision' });
   });
 
+  it('the log names the person, also if a PermissionRequest hook allows them', async () => {
+    const on = await asked({ hooks: { PermissionRequest: [onSecond({ decision: 'allow' })] } });
+    await edited(on);
+    expect(on.ran).toEqual(['second']);
+    const allowed = on.conversation.log().filter(({ type }) => type === 'tool-allowed');
+    expect(allowed).toMatchObject([{ by: 'decision' }]);
+  });
+
   it('if a PreToolUse hook rewrites them, they need a new approval, and the approval runs the shown arguments', async () => {
     const on = await asked({ hooks: { PreToolUse: [onSecond({ updatedInput: { text: 'third' } })] } });
     await edited(on);
