@@ -64,15 +64,18 @@ class SystemPromptPlugin implements Plugin {
   readonly beforeInference: NonNullable<Plugin['beforeInference']> = async (c) => {
     const ports = portsOf(c);
     if (!ports) throw new TypeError('systemPrompt() must be given to createAgent as it is');
-    const earlier = this.#assembled.get(ports.entries);
-    const assembling = earlier ?? this.#assemble(c, ports);
-    if (!earlier) {
-      this.#assembled.set(ports.entries, assembling);
-      // After a cancellation, the next request assembles the prompt again.
-      assembling.catch(() => this.#assembled.delete(ports.entries));
-    }
-    return { request: { system: await assembling } };
+    // The assembly of a cancelled request rejects, perhaps after this request has begun.
+    const earlier = await this.#assembled.get(ports.entries)?.catch(() => undefined);
+    return { request: { system: earlier ?? (await this.#assembleFor(c, ports)) } };
   };
+
+  #assembleFor(c: Parameters<NonNullable<Plugin['beforeInference']>>[0], ports: PhasePorts): Promise<string> {
+    const assembling = this.#assemble(c, ports);
+    this.#assembled.set(ports.entries, assembling);
+    // After a cancellation, the next request assembles the prompt again.
+    assembling.catch(() => this.#assembled.delete(ports.entries));
+    return assembling;
+  }
 
   async #assemble(c: Parameters<NonNullable<Plugin['beforeInference']>>[0], { entries, next }: PhasePorts) {
     const { template = TEMPLATE, instructionFiles = NAMES, git = true } = this.#options;
