@@ -5,6 +5,7 @@
 import type { LanguageModelV3CallOptions, LanguageModelV3Message, LanguageModelV3Prompt } from '@ai-sdk/provider';
 import type { Attachment, Message, StoredPart } from '../../../machines/vocabulary.ts';
 import { attachmentLabel, fileName, leftOut, sourceOf } from '../../content/filePart.ts';
+import { isLiteral, isObject } from '../../validation.ts';
 import type { ModelRequest } from '../model.ts';
 import { blocksOf, type Filled, optionsOfCall } from '../wire/replyBlocks.ts';
 import { ERROR_MARK, wireArguments, wireName } from '../wire/toolCalls.ts';
@@ -124,6 +125,14 @@ function promptOf({ system, messages }: ModelRequest, receiver: Receiver): Langu
   return prompt;
 }
 
+/** Replaces halves of characters, because some servers refuse a request that contains one. Objects of a class, such as a URL, stay. */
+function wholeTexts<T>(value: T): T {
+  if (typeof value === 'string') return value.replace(/\p{Surrogate}/gu, '\ufffd') as T;
+  if (Array.isArray(value)) return value.map(wholeTexts) as T;
+  if (!isObject(value) || !isLiteral(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [wholeTexts(name), wholeTexts(each)])) as T;
+}
+
 export interface Sent {
   temperature?: number;
   maxOutputTokens?: number;
@@ -135,10 +144,10 @@ export function callOptions(request: ModelRequest, receiver: Receiver, sent: Sen
   const maxOutputTokens = request.maxOutputTokens ?? sent.maxOutputTokens;
   const tools = request.tools.map(({ name, description, parameters }) => {
     // The specification declares JSON Schema as a closed type.
-    return { type: 'function' as const, name, description, inputSchema: parameters as object };
+    return wholeTexts({ type: 'function' as const, name, description, inputSchema: parameters as object });
   });
   return {
-    prompt: promptOf(request, receiver),
+    prompt: wholeTexts(promptOf(request, receiver)),
     ...(temperature !== undefined && { temperature }),
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
     ...(request.topP !== undefined && { topP: request.topP }),

@@ -12,7 +12,7 @@ import { flag, isList, isObject, nonEmptyText, number, type Validator } from '..
 import type { ModelRequest, WrittenMessages } from '../model.ts';
 import { unwritableRequest } from '../wire/httpErrors.ts';
 import { ERROR_MARK, wireArguments, wireName } from '../wire/toolCalls.ts';
-import { isRecord } from '../wire/wireJson.ts';
+import { isRecord, wholeCharacters } from '../wire/wireJson.ts';
 import { namedSchema } from './answerSchema.ts';
 import { type ChatModel, callFieldsFor, fieldsFor } from './reasoningFields.ts';
 
@@ -328,7 +328,7 @@ function wireCall(call: ToolCall, receiver: ChatModel): WireToolCall {
     ...extra,
     id: call.callId,
     type: 'function',
-    function: { ...ownFields(ofFunction), name, arguments: JSON.stringify(wireArguments(call)) },
+    function: { ...ownFields(ofFunction), name, arguments: wholeCharacters(JSON.stringify(wireArguments(call))) },
   };
 }
 

@@ -11,7 +11,7 @@ import type { ModelRequest } from '../model.ts';
 import { unwritableRequest } from '../wire/httpErrors.ts';
 import { blocksOf, type Filled } from '../wire/replyBlocks.ts';
 import { ERROR_MARK, wireArguments, wireName } from '../wire/toolCalls.ts';
-import { isRecord } from '../wire/wireJson.ts';
+import { isRecord, wholeCharacters } from '../wire/wireJson.ts';
 import { namedSchema } from './answerSchema.ts';
 
 /** Options that are sent with every request. */
@@ -181,7 +181,7 @@ function replyItem(block: Filled): Item {
   switch (block.type) {
     case 'call': {
       const { call } = block;
-      const text = JSON.stringify(wireArguments(call));
+      const text = wholeCharacters(JSON.stringify(wireArguments(call)));
       return { type: 'function_call', call_id: call.callId, name: wireName(call.name), arguments: text };
     }
     case 'executed':

@@ -6,6 +6,7 @@ import { ConfigurationError } from '../../errors.ts';
 import { callback, isObject, text, type Validator } from '../../validation.ts';
 import type { HttpCall } from './httpCall.ts';
 import type { Advice } from './httpErrors.ts';
+import { wholeCharacters } from './wireJson.ts';
 
 /** How the server of a model is reached. */
 export interface ClientOptions {
@@ -101,7 +102,7 @@ export function vendorConnection({ baseURL, secrets, advice, fetch: ownFetch, pr
         prepared ??= await prepare();
         const { url, headers } = prepared;
         const send = ownFetch ?? globalThis.fetch;
-        const response = await send(url, { method: 'POST', headers, body: body(), signal });
+        const response = await send(url, { method: 'POST', headers, body: wholeCharacters(body()), signal });
         if (response.status === 401) prepared = undefined;
         return response;
       },

@@ -46,3 +46,12 @@ export function plainCopy(value: unknown, depth: number): Json | undefined {
 /** Returns a count of tokens, or undefined for anything else. */
 export const tokenCount = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isFinite(value) && value >= 0 ? Math.trunc(value) : undefined;
+
+/**
+ * Replaces halves of characters in JSON, because some servers refuse a request that contains one. `JSON.stringify` writes a half
+ * as an escape, and a whole character as itself.
+ */
+export const wholeCharacters = (json: string): string =>
+  json.includes('\\ud')
+    ? json.replace(/\\(?:ud[89a-f][\da-f]{2}|.)/g, (escaped) => (escaped.length > 2 ? '\\ufffd' : escaped))
+    : json;
