@@ -3,7 +3,7 @@
  * none after the close.
  */
 import { InMemoryTransport } from '@modelcontextprotocol/client';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { McpServer } from '../../src/mcp/mcpServer.ts';
 import { flush } from '../support/virtualClock.ts';
 import { callOf, serverByHand } from './serverByHand.ts';
@@ -84,5 +84,43 @@ describe('a connection that is replaced', () => {
     await act('c');
     expect(clients.length).toBe(2);
     await server.close();
+  });
+
+  it('is made at once after an answer, however many attempts failed before it', async () => {
+    const { transport, begun, ends } = serverByHand();
+    let refuses = false;
+    const server = new McpServer('s', {
+      transport() {
+        if (refuses) throw new Error('away');
+        return transport();
+      },
+    });
+    onTestFinished(() => server.close());
+    const pauses: number[] = [];
+    const timer = setTimeout;
+    const timers = vi.spyOn(globalThis, 'setTimeout').mockImplementation(((act: () => void, ms = 0) => {
+      const isPause = ms > 300 && ms <= 4_000;
+      if (isPause) pauses.push(ms);
+      return timer(act, isPause ? 0 : ms);
+    }) as typeof setTimeout);
+    onTestFinished(() => timers.mockRestore());
+    const act = async (key: string): Promise<void> => {
+      const { length } = begun;
+      const done = server.call(callOf(key));
+      await expect.poll(() => begun.length, { interval: 5 }).toBe(length + 1);
+      begun[length]?.answer(key);
+      await done;
+    };
+    await act('a');
+    refuses = true;
+    await ends.at(-1)?.close();
+    for (const key of ['b', 'c', 'd']) await expect(server.call(callOf(key))).rejects.toThrow('cannot be reached');
+    refuses = false;
+    await act('e');
+    const before = pauses.length;
+    expect(before).toBeGreaterThan(1);
+    await ends.at(-1)?.close();
+    await act('f');
+    expect(pauses.slice(before)).toEqual([]);
   });
 });
