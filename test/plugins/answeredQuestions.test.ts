@@ -83,6 +83,29 @@ describe('a call whose question a hook answers with other arguments', () => {
     expect([ran, results]).toEqual([expected, [result]]);
   });
 
+  it('is allowed by the rules that allow these, also with the arguments that another plugin made of them', async () => {
+    for (const others of [[], [onArguments('other', { b: { args: { m: 'c' } } })]]) {
+      const { log } = await run(answersWith('b'), ...others);
+      expect(log.filter(({ type }) => type === 'tool-allowed')).toMatchObject([{ by: 'rules' }]);
+    }
+  });
+
+  it('still asks if the hook only changed the arguments, also with those that another plugin made of them', async () => {
+    const checks: CallChecks = {
+      permit: async () => ({ by: 'rules', outcome: 'ask' }),
+      requested: async () => ({ by: 'hook', args: { m: 'b' } }),
+    };
+    const changes = { name: 'rules', beforeToolExecute: () => undefined, [CALL_CHECKS]: checks } as Plugin;
+    for (const [m, others] of [
+      ['b', []],
+      ['c', [onArguments('other', { b: { args: { m: 'c' } } })]],
+    ] as const) {
+      const { ran, conversation } = await run(changes, ...others);
+      expect(ran).toEqual([]);
+      expect(conversation.pending).toMatchObject([{ callId: 'c1', reason: 'permission', args: { m } }]);
+    }
+  });
+
   it('is refused if another plugin rewrites these to invalid ones', async () => {
     const breaks = onArguments('other', { b: { args: { m: 7 } as never } });
     const { ran, results } = await run(answersWith('b'), breaks);
