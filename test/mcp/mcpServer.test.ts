@@ -85,6 +85,22 @@ describe('calls at a server', () => {
     await server.close();
   });
 
+  it('a call whose server ends after the answer of a person says that nobody knows its effect', async () => {
+    const { server, act, begun, ends } = serverByHand();
+    const settled = act('a');
+    await expect.poll(() => begun.length).toBe(1);
+    const answered = begun[0]?.ask('sure?');
+    await settled;
+    const on = act('a', { decision: { callId: 'a', action: 'approve' } });
+    const failure = expect(on).rejects.toMatchObject({
+      ...{ code: 'mcp', message: expect.stringMatching(/nobody knows whether the call had an effect/) },
+    });
+    expect(await answered).toEqual({ action: 'accept', content: {} });
+    await ends[0]?.close();
+    await failure;
+    await server.close();
+  });
+
   it('at most 64 wait for a person: the question of the one that waits longest is cancelled', async () => {
     const { server, act, begun } = serverByHand();
     const answers: unknown[] = [];
