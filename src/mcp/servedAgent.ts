@@ -82,6 +82,7 @@ export function mcpServer(agent: Agent, options: AgentServerOptions = {}): Agent
         answered(served, args, context as Context),
       );
       servers.add(server);
+      server.server.onclose = () => servers.delete(server);
       try {
         await server.connect(transport as Parameters<Sdk['connect']>[0]);
       } catch (cause) {

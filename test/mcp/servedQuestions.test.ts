@@ -1,4 +1,5 @@
 /** The questions of an agent that an MCP server serves: what a person reads, who decided, and a client that goes away before the answer. */
+import { McpServer } from '@modelcontextprotocol/server';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import * as z from 'zod';
 import { createAgent, defineTool, toolResult } from '../../src/index.ts';
@@ -149,6 +150,18 @@ describe('several clients of one server', () => {
     });
     expect([isError, JSON.stringify(content)]).toEqual([true, expect.stringContaining('not_found')]);
     expect(on.model.calls).toHaveLength(1);
+  });
+
+  it('are forgotten when they leave, so a server of many sessions does not grow', async () => {
+    const close = vi.spyOn(McpServer.prototype, 'close');
+    onTestFinished(() => close.mockRestore());
+    const on = await served(['one']);
+    const others = [await clientOf(on.server), await clientOf(on.server)];
+    for (const { client } of others) await client.close();
+    expect(await on.ask({ message: 'a' })).toMatchObject({ text: 'one' });
+    await on.server.close();
+    // The one that is still connected.
+    expect(close).toHaveBeenCalledTimes(1);
   });
 
   it('all end with the server, which may be closed twice', async () => {
