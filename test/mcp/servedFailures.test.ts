@@ -1,9 +1,9 @@
 /** What a client of a served agent receives of each end that is no answer, and a transport that cannot start. */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createAgent, type DeepPartial, type Policies } from '../../src/index.ts';
+import { createAgent, type DeepPartial, memoryStore, type Policies } from '../../src/index.ts';
 import { mcpServer } from '../../src/mcp/mcpTools.ts';
 import { echoTool } from '../support/scenarioTools.ts';
-import { call, type Reply, scripted } from '../support/scriptedReplies.ts';
+import { call, lines, type Reply, scripted } from '../support/scriptedReplies.ts';
 import { clientOf } from './servedBench.ts';
 
 /** The answer to one request, of an agent with these replies and policies. */
@@ -51,6 +51,25 @@ it('a conversation is closed after each request, so another part of the program 
   const conversation = await agent.open(answer.conversation, { existing: true, owner: 'mcp:house' });
   expect((await conversation.send('go on').result).text).toBe('two');
   await conversation.close();
+});
+
+it('a message to a conversation whose call still waits, as after a crash, denies that call and is answered', async () => {
+  const act = echoTool('act', { needsApproval: true });
+  const model = scripted([[call('c1', 'act', { m: 'x' })], 'two']);
+  const agent = createAgent({ model, tools: [act.tool], store: memoryStore() });
+  const server = mcpServer(agent, { name: 'house' });
+  onTestFinished(async () => {
+    await server.close();
+    await agent.close();
+  });
+  const conversation = await agent.open('left', { owner: 'mcp:house' });
+  expect((await conversation.send('one').result).termination).toBe('Suspended');
+  await conversation.close();
+  const { ask } = await clientOf(server);
+  const answer = await ask({ message: 'go on', conversation: 'left' });
+  expect(answer).toEqual({ text: 'two', conversation: 'left', isError: false });
+  expect(act.ran).toEqual([]);
+  expect(lines(model.calls[1]?.messages ?? []).slice(-2)).toEqual([expect.stringMatching(/denied/), 'user go on']);
 });
 
 it('a transport that does not start is an error of its own, and the others stay', async () => {
