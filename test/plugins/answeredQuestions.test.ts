@@ -79,8 +79,9 @@ describe('a call whose question a hook answers with other arguments', () => {
     ['c', ['c'], 'tool-result c1 succeeded'],
     ['d', [], 'tool-result c1 failed denied'],
   ])('is judged by the rules again if another plugin rewrites these to %j', async (m, expected, result) => {
-    const { ran, results } = await run(answersWith('b'), onArguments('other', { b: { args: { m } } }));
+    const { ran, results, log } = await run(answersWith('b'), onArguments('other', { b: { args: { m } } }));
     expect([ran, results]).toEqual([expected, [result]]);
+    if (m === 'd') expect(resultText(log, 'c1')).toBe('act was not allowed (rules), and was not run.');
   });
 
   it('is allowed by the rules that allow these, also with the arguments that another plugin made of them', async () => {

@@ -60,6 +60,16 @@ describe('readAnswer', () => {
     },
   );
 
+  it.each<[unknown, string]>([
+    [7, 'number'],
+    [null, 'null'],
+    [['a'], 'a list that holds something else'],
+    [{ a: 1n }, 'a value that is no JSON: .+'],
+  ])('says what it got: %o', (context, got) => {
+    const expected = `^the plugin "mine" answered stepStart with a context that cannot be used: expected a text, got ${got}; leave context out to change nothing$`;
+    expect(() => read('stepStart', { context })).toThrow(new RegExp(expected));
+  });
+
   it.each(REQUEST)('takes request.$field where it can be sent', ({ field, fit, unfit }) => {
     for (const value of fit) {
       const answer = { request: { [field]: value } };

@@ -2,6 +2,7 @@
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
+import { ConfigurationError } from '../../src/index.ts';
 import { type SystemPromptOptions, systemPrompt } from '../../src/node.ts';
 import { type BenchOptions, bench, restart } from '../support/agentBench.ts';
 import { temporaryFolder } from '../support/temporaryFolder.ts';
@@ -17,6 +18,19 @@ const dayOf = (at: number): string => {
   const two = (number: number): string => String(number).padStart(2, '0');
   return `${day.getFullYear()}-${two(day.getMonth() + 1)}-${two(day.getDate())}`;
 };
+
+it.each([
+  [{ template: 7 }, 'template'],
+  [{ instructionFiles: 'AGENTS.md' }, 'instructionFiles'],
+  [{ instructionFiles: [7] }, 'instructionFiles'],
+  [{ git: 'no' }, 'git'],
+  [{ files: [] }, 'files is unknown'],
+  [null, 'systemPrompt'],
+])('the options %j are refused at the start', (options, why) => {
+  const make = () => systemPrompt(options as never);
+  expect(make).toThrow(ConfigurationError);
+  expect(make).toThrow(why);
+});
 
 it('the date is that of the first request, and stays the same until the conversation is opened again', async () => {
   const options = prompting({ template: `It is ${variable('DATE')}.` });
