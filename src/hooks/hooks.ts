@@ -91,6 +91,9 @@ function matched(event: HookEvent, hook: Hook): MatchedHook {
 
 interface Session {
   isChild: boolean;
+  source: 'startup' | 'resume';
+  /** Its first hooks have answered. A cancellation before that loses their context. */
+  hasStarted: boolean;
   /** The number of log entries that were searched for prompts. */
   entriesRead: number;
   runId: string;
@@ -117,15 +120,16 @@ class HooksPlugin implements Plugin, ChecksCalls {
 
   readonly runStart = async (c: PhaseContext): Promise<{ context?: string } | undefined> => {
     const { entries } = needed(c);
-    const session = this.#sessions.get(c.conversationId);
-    const first = entries[0];
-    const isChild = first?.type === 'conversation' && first.parent !== undefined;
     const begins = startOfRun(entries);
-    this.#sessions.set(c.conversationId, { isChild, entriesRead: begins, runId: c.runId });
-    if (session) return undefined;
-    const source = entries.slice(1, begins).some(({ type }) => type === 'run-started') ? 'resume' : 'startup';
+    const session = this.#sessions.get(c.conversationId) ?? newSession(entries, begins);
+    Object.assign(session, { entriesRead: begins, runId: c.runId });
+    this.#sessions.set(c.conversationId, session);
+    if (session.hasStarted) return undefined;
+    const { isChild, source } = session;
     const event = isChild ? 'SubagentStart' : 'SessionStart';
-    return contextOf(await this.#fire({ ...about(c), event, source }, whereOf(c)));
+    const results = await this.#fire({ ...about(c), event, source }, whereOf(c));
+    session.hasStarted = true;
+    return contextOf(results);
   };
 
   readonly stepStart = async (c: PhaseContext): Promise<{ context?: string } | undefined> => {
@@ -289,6 +293,13 @@ function contextOf({ outputs }: HookResults): { context: string } | undefined {
 
 const textOf = (content: readonly { type: string; text?: string }[]): string =>
   content.map((part) => part.text ?? `[${part.type}]`).join('\n');
+
+function newSession(entries: readonly LogEntry[], begins: number): Session {
+  const first = entries[0];
+  const isChild = first?.type === 'conversation' && first.parent !== undefined;
+  const source = entries.slice(1, begins).some(({ type }) => type === 'run-started') ? 'resume' : 'startup';
+  return { isChild, source, hasStarted: false, entriesRead: begins, runId: '' };
+}
 
 /** The index of the first entry of the current run. */
 function startOfRun(entries: readonly LogEntry[]): number {

@@ -91,6 +91,31 @@ describe('two messages that one request delivers', () => {
   });
 });
 
+describe('a SessionStart hook that a cancel cuts off', () => {
+  it('is called again by the next run, as for a new session, so that its context reaches the model', async () => {
+    const sources: unknown[] = [];
+    const called = gate();
+    const start: Hook = {
+      run: ({ event, source }) => {
+        sources.push([event, source]);
+        called.open();
+        return sources.length === 1 ? new Promise(() => undefined) : { additionalContext: 'It is Monday.' };
+      },
+    };
+    const end: Hook = { run: ({ event }) => void sources.push([event]) };
+    const plugins = [hooks({ SessionStart: [start], SessionEnd: [end] })];
+    const { agent, conversation, model } = await bench({ replies: ['a', 'b'], plugins });
+    const run = conversation.send('one');
+    await called.opened;
+    await run.cancel();
+    expect((await run.result).termination).toBe('Cancelled');
+    for (const text of ['two', 'three']) await conversation.send(text).result;
+    expect(model.calls.map(({ system }) => system.includes('It is Monday.'))).toEqual([true, false]);
+    await agent.close();
+    expect(sources).toEqual([['SessionStart', 'startup'], ['SessionStart', 'startup'], ['SessionEnd']]);
+  });
+});
+
 describe('a hook after a call', () => {
   const AFTER = ['PostToolUse', 'PostToolUseFailure', 'Notification'] as const;
   const recording = () => {
