@@ -10,7 +10,7 @@ import { call } from '../support/scriptedReplies.ts';
 it('a run has one span if a queued message is taken back between its tools', async () => {
   const exporter = new InMemorySpanExporter();
   const tracer = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }).getTracer('own');
-  const within: { act?: (conversation: Conversation) => unknown } = {};
+  const within: { act: ((conversation: Conversation) => unknown) | undefined } = { act: undefined };
   const act = defineTool({
     ...{ name: 'act', description: '', parameters: z.object({}) },
     execute: async () => void (await within.act?.(conversation)),
