@@ -116,7 +116,9 @@ export class SdkReply {
         : { output: { type: part.isError === true ? 'error-json' : 'json', value: result ?? null } };
     const json = toJson({ type, toolCallId, toolName, ...fields, ...(options && { providerOptions: options }) });
     this.#writer.diagnose('provider_executed', { name: textOf(toolName).slice(0, 64) });
-    if (json.kind === 'parsed') this.#blocks.push({ type: 'executed', part: json.value });
+    if (json.kind !== 'parsed') return;
+    this.#writer.addSize(JSON.stringify(json.value).length);
+    this.#blocks.push({ type: 'executed', part: json.value });
   }
 
   /** Version 4: content that only the provider reads. Stored in the form that the prompt needs. */

@@ -53,7 +53,7 @@ export class ResponsesReply implements WireReply {
     if (data.trim() === '' || data.trim() === '[DONE]') return;
     if (this.#phase === 'done') return this.diagnose('after_done');
     const event = parseJson(data);
-    if (isRecord(event)) this.#take(event, textOf(event.type) || (name ?? ''));
+    if (isRecord(event)) this.#take(event, textOf(event.type) || (name ?? ''), data.length);
     else if (event !== undefined) this.diagnose('chunk_not_object');
     else if (isCut) this.diagnose('chunk_malformed');
     else throw badFrame();
@@ -82,7 +82,7 @@ export class ResponsesReply implements WireReply {
     });
   }
 
-  #take(event: WireRecord, type: string): void {
+  #take(event: WireRecord, type: string, size: number): void {
     this.#events += 1;
     const index = typeof event.output_index === 'number' ? event.output_index : this.#items.size;
     switch (type) {
@@ -101,7 +101,7 @@ export class ResponsesReply implements WireReply {
       case 'response.function_call_arguments.delta':
         return this.#arguments(index, event.delta);
       case 'response.output_item.done':
-        return isRecord(event.item) ? this.#done(index, event.item) : undefined;
+        return isRecord(event.item) ? this.#done(index, event.item, size) : undefined;
       case 'response.completed':
       case 'response.incomplete':
       case 'response.failed':
@@ -152,8 +152,9 @@ export class ResponsesReply implements WireReply {
   }
 
   /** The item is complete. Writes the parts that were not streamed. */
-  #done(index: number, item: WireRecord): void {
+  #done(index: number, item: WireRecord, size = 0): void {
     if (this.#items.has(index)) return;
+    if (!isOwn(item)) this.#writer.addSize(size);
     this.#items.set(index, item);
     const isStreamed = this.#streamed.has(index);
     switch (item.type) {
