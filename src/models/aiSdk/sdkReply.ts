@@ -6,7 +6,7 @@ import type { FinishReason, Usage } from '../../../machines/vocabulary.ts';
 import { toBase64 } from '../../content/imageFormat.ts';
 import { toJson } from '../../json.ts';
 import { ModelError, type ModelPart } from '../model.ts';
-import { type Block, extraOfBlocks, extraOfCall, optionsOf } from '../wire/replyBlocks.ts';
+import { type Block, extraOfBlocks, extraOfCall, type Options, optionsOf } from '../wire/replyBlocks.ts';
 import { ReplyWriter } from '../wire/replyWriter.ts';
 import { isRecord, parseJson, type WireRecord } from '../wire/wireJson.ts';
 
@@ -72,9 +72,16 @@ export class SdkReply {
     const text = textOf(part.delta);
     this.#writer.addSize(text.length);
     block.text += text;
-    const options = optionsOf(part.providerMetadata);
+    const options = this.#countedOptions(part);
     if (options) block.options = options;
     if (text !== '') this.#writer.write({ type: `${type}-delta`, text });
+  }
+
+  /** The attachments of the provider, which count in the size of the reply. */
+  #countedOptions({ providerMetadata }: StreamPart): Options | undefined {
+    const options = optionsOf(providerMetadata);
+    if (options) this.#writer.addSize(JSON.stringify(options).length);
+    return options;
   }
 
   #inputStarts({ id, toolName, providerExecuted }: StreamPart): void {
@@ -94,8 +101,8 @@ export class SdkReply {
 
   #call(part: StreamPart): void {
     if (part.providerExecuted === true) return this.#executed(part);
-    const { toolCallId, toolName, input, providerMetadata } = part;
-    const extra = extraOfCall(this.#provider, optionsOf(providerMetadata));
+    const { toolCallId, toolName, input } = part;
+    const extra = extraOfCall(this.#provider, this.#countedOptions(part));
     const args = typeof input === 'string' ? input : JSON.stringify(input ?? {});
     const call = { type: 'tool-call' as const, callId: textOf(toolCallId), name: textOf(toolName), args };
     this.#calls += 1;
