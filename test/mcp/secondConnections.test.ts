@@ -118,7 +118,6 @@ describe('a connection that is replaced', () => {
     refuses = false;
     await act('e');
     const before = pauses.length;
-    expect(before).toBeGreaterThan(1);
     await ends.at(-1)?.close();
     await act('f');
     expect(pauses.slice(before)).toEqual([]);
