@@ -59,7 +59,8 @@ const wordBefore: Place = ({ text, cursor }) => {
   return at;
 };
 const wordAfter: Place = ({ text, cursor }) => cursor + (/^\s*\S*/u.exec(text.slice(cursor))?.[0].length ?? 0);
-const lineStart: Place = ({ text, cursor }) => text.lastIndexOf('\n', cursor - 1) + 1;
+/** `lastIndexOf` takes a negative index for 0. */
+const lineStart: Place = ({ text, cursor }) => (cursor === 0 ? 0 : text.lastIndexOf('\n', cursor - 1) + 1);
 const lineEnd: Place = ({ text, cursor }) => {
   const end = text.indexOf('\n', cursor);
   return end === -1 ? text.length : end;

@@ -64,6 +64,17 @@ describe('a key', () => {
     },
   );
 
+  test('in an empty first line keeps the cursor there, and Up reaches it and then the earlier lines', () => {
+    const line: EditedLine = { ...lineWith('\nab'), cursor: 0 };
+    const press = (...keys: string[]) =>
+      keys.reduce((each, name) => editedBy(each, key(name), ['earlier']) ?? each, lineWith('\nab'));
+    for (const keys of ['home', 'ctrl a', 'ctrl u', 'end', 'ctrl e', 'ctrl k'])
+      expect([keys, editedBy(line, key(keys), [])]).toEqual([keys, line]);
+    expect(press('up')).toEqual(line);
+    expect(press('up', 'up')).toMatchObject({ text: 'earlier', draft: '\nab' });
+    expect(press('up', 'down').cursor).toBe(1);
+  });
+
   test('with a text inserts it at the cursor, and a control character or a chord inserts nothing', () => {
     for (const [sequence, text] of [
       ['x', 'x'],
