@@ -50,6 +50,8 @@ export class InteractiveSession implements TerminalSource {
   #opened: Opened | undefined;
   /** Acts that are requested while a session opens apply to that session. */
   #opening: Promise<void> | undefined;
+  /** The session that could not be opened again. The next act tries it once more. */
+  #unopened: string | undefined;
   /** Withdraws the queued messages. */
   #queued = new AbortController();
   readonly #questions: CallQuestions;
@@ -204,10 +206,7 @@ export class InteractiveSession implements TerminalSource {
 
   /** The parsers are loaded after the first draw, so that the program starts without them. */
   #loadFormats(): Promise<TextFormats> {
-    this.#loadingFormats ??= import('../formatted/textFormats.ts').then(({ default: formats }) => {
-      this.#formats = formats;
-      return formats;
-    });
+    this.#loadingFormats ??= import('../formatted/textFormats.ts').then((it) => (this.#formats = it.default));
     return this.#loadingFormats;
   }
 
@@ -282,7 +281,8 @@ export class InteractiveSession implements TerminalSource {
   }
 
   async #perform(act: Exclude<PromptAct, { type: 'leave' }>): Promise<void> {
-    if (this.#opening) await this.#opening;
+    while (this.#opening) await this.#opening;
+    if (!this.#opened && this.#unopened !== undefined) await this.open(this.#unopened, true);
     const isMessage = act.type === 'send' || act.type === 'steer' || act.type === 'later';
     // Another terminal than a drawn one shows the text as it is.
     if (isMessage && Number.isFinite(this.#terminal.rows)) await this.#loadFormats();
@@ -371,6 +371,7 @@ export class InteractiveSession implements TerminalSource {
     this.#terminal.commit(endingLines(this.#made.background, conversation.id));
     this.#opened?.release();
     this.#opened = undefined;
+    this.#unopened = conversation.id;
     const next = conversation
       .close()
       .then(work)

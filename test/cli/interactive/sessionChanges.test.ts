@@ -148,6 +148,37 @@ describe('a session that is opened again with another agent', () => {
     await shows('■ interrupted');
   });
 
+  test('is opened with the next message if it cannot be opened at once, and nothing typed is dropped', async () => {
+    const on = await agentOf(['hello', 'again']);
+    const { session, source, shows, isIdle, lines, made, model } = await talkWith(on, undefined);
+    const { id } = session;
+    let refusals = 2;
+    const open = made.agent.open.bind(made.agent);
+    const agent = Object.assign(Object.create(made.agent), {
+      open: (name: string) => {
+        refusals -= 1;
+        return refusals < 0 ? open(name) : Promise.reject(new Error('the disk is gone'));
+      },
+    });
+    Object.assign(made, {
+      remade: async () => ({ ...made, agent, close: async () => undefined }),
+      close: async () => undefined,
+    });
+    source.submit('/model other', false);
+    await shows('the disk is gone');
+    lines.length = 0;
+    source.submit('one', false);
+    await shows('the disk is gone');
+    source.submit('two', false);
+    source.submit('/cost', false);
+    await shows('  hello');
+    await isIdle();
+    expect(session.id).toBe(id);
+    expect(lines.filter((line) => line.startsWith('runchart ·'))).toHaveLength(1);
+    expect(model.calls).toHaveLength(1);
+    await shows('no model was called yet');
+  });
+
   test('names the commands that end with it, and does not list them again as gone', async () => {
     const { commands } = background([command('bash_1'), command('bash_2')]);
     const on = await withBackground(await agentOf([]), commands);
