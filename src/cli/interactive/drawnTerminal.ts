@@ -225,11 +225,17 @@ export class DrawnTerminal implements ConversationTerminal {
     else if (ctrl && name === 'd' && text === '') this.#source.end();
     else if (ctrl && name === 'l') this.#clear();
     else if (ctrl && name === 'z') this.#suspend();
-    else if (name === 'tab') this.#line = lineWith(this.#source.completed(text));
+    else if (name === 'tab') this.#complete(text);
     else if (ctrl && name === 'y') this.#line = inserted(this.#line, this.#killed);
     else if (name === 'up' || name === 'down') return this.#source.moveInMenu(text, name === 'up' ? -1 : 1);
     else return false;
     return true;
+  }
+
+  /** Without a completion the line stays as it is, with its cursor and its draft. */
+  #complete(text: string): void {
+    const completed = this.#source.completed(text);
+    if (completed !== text) this.#line = lineWith(completed);
   }
 
   #submit(later: boolean): void {

@@ -83,6 +83,23 @@ test('pasted text ends a search, and the next key is added to it', async () => {
   expect(terminal.text).toBe('npm test --run!');
 });
 
+test('Tab without a completion leaves the cursor and the draft, and with one the cursor is after it', async () => {
+  const completed = (text: string) => (text === '/he' ? '/help ' : text);
+  const { terminal, input, turns } = drawn({ history: () => ['earlier'], completed });
+  const types = async (...keys: string[]): Promise<string> => {
+    for (const each of keys) {
+      input.write(each);
+      await turns();
+    }
+    return terminal.text;
+  };
+  expect(await types('ab', '\x1b[D', '\t', 'x')).toBe('axb');
+  expect(await types('\x1b[A', '\t')).toBe('earlier');
+  expect(await types('\x1b[B')).toBe('axb');
+  terminal.fill('/he');
+  expect(await types('\x1b[D', '\t', 'x')).toBe('/help x');
+});
+
 test('a terminal that is closed while an editor has it stays restored after the editor', async () => {
   const { terminal, input, modes } = drawn();
   const quit = new EventEmitter();
