@@ -5,7 +5,7 @@
 import type { Conversation } from '../../conversation/conversation.ts';
 import { forkConversation } from '../../index.ts';
 import { PERMISSION_MODES } from '../../permissions/verdict.ts';
-import { printableLine } from '../../printable.ts';
+import { printableLine, shortened } from '../../printable.ts';
 import type { CodingAgent } from '../codingAgent.ts';
 import { costText, count } from '../costTally.ts';
 import { typedText } from '../interactive/conversationLines.ts';
@@ -87,17 +87,19 @@ async function fork(argument: string, conversation: Conversation, port: CommandP
     // A copy with the beginning of a run would contain an interrupted request.
     const beginsRun = message !== undefined && log[message.seq - 1]?.type === 'run-started';
     const place = isNumber ? message.seq - (beginsRun ? 1 : 0) : undefined;
+    let isCopied = false;
     await port.reopen(async () => {
       const id = newSessionId();
       await forkConversation(port.made.store, conversation.id, id, place);
+      isCopied = true;
       return id;
     });
-    if (isNumber) port.terminal.fill(typedText(message.content));
+    if (isCopied && isNumber) port.terminal.fill(typedText(message.content));
     return;
   }
   port.say('yellow', 'the number of a message of yours says where the copy ends, before it:');
   for (const [index, { content }] of messages.entries())
-    port.say('plain', `${index + 1}  ${printableLine(typedText(content)).slice(0, MESSAGE_SHOWN)}`);
+    port.say('plain', `${index + 1}  ${shortened(printableLine(typedText(content)), MESSAGE_SHOWN)}`);
 }
 const MESSAGE_SHOWN = 70;
 

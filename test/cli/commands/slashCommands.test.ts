@@ -206,6 +206,23 @@ describe('a command', () => {
       expect([number, stops]).toEqual([number, Array(number - 1).fill('end_turn')]);
     }
   });
+
+  test('/fork leaves the line as it is where no copy was made', async () => {
+    const { types, did, conversation, port } = await commands();
+    await conversation.send('first').result;
+    await performCommand('/fork 1', conversation, { ...port, reopen: async () => undefined });
+    expect(did).toEqual([]);
+    await types('/fork 1');
+    expect(did).toEqual([expect.anything(), ['fill', 'first']]);
+  });
+
+  test('/fork lists long messages by their beginning, and no character in half', async () => {
+    const { types, said, conversation } = await commands({ replies: ['one', 'two', 'three'] as never[] });
+    for (const text of ['a'.repeat(70), `${'a'.repeat(68)}😀b`, `${'a'.repeat(69)}😀b`])
+      await conversation.send(text).result;
+    await types('/fork x');
+    expect(said.slice(1)).toEqual([`1  ${'a'.repeat(70)}`, `2  ${'a'.repeat(68)}…`, `3  ${'a'.repeat(69)}…`]);
+  });
 });
 
 describe('/permissions', () => {
