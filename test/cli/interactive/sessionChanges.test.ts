@@ -179,6 +179,26 @@ describe('a session that is opened again with another agent', () => {
     await shows('no model was called yet');
   });
 
+  test('tells of files and servers that do not count if its servers were started anew, and not after another change', async () => {
+    const on = await agentOf([]);
+    const { source, shows, lines, made } = await talkWith(on, undefined);
+    const { remade } = made;
+    const problems = ['.mcp.json is no JSON'];
+    Object.assign(made, {
+      remade: async (...args: Parameters<typeof remade>) => {
+        const next = await remade(...args);
+        return { ...next, remade: made.remade, equipment: { ...next.equipment, problems } };
+      },
+    });
+    source.submit('/model other', false);
+    await shows('runchart · other');
+    source.submit('/mode', false);
+    await shows('/mode <name> changes it');
+    expect(lines).not.toContain('.mcp.json is no JSON');
+    source.submit('/mcp restart', false);
+    await shows('.mcp.json is no JSON');
+  });
+
   test('names the commands that end with it, and does not list them again as gone', async () => {
     const { commands } = background([command('bash_1'), command('bash_2')]);
     const on = await withBackground(await agentOf([]), commands);
