@@ -68,9 +68,7 @@ export class InteractiveSession implements TerminalSource {
     this.#made = made;
     this.#prompt = createActor(promptMachine, clock ? { clock } : {});
     let leave: (how: 'done' | 'interrupted') => void = () => {};
-    this.finished = new Promise((resolve) => {
-      leave = resolve;
-    });
+    this.finished = new Promise((resolve) => (leave = resolve));
     this.#prompt.on('*', (act) => {
       if (act.type === 'leave') leave(act.code);
       else this.#perform(act).catch((error: unknown) => this.#say('red', thrownText(error)));
@@ -259,12 +257,14 @@ export class InteractiveSession implements TerminalSource {
     this.#terminal.changed();
   }
 
-  /** Prints the error of a failed run. */
+  /** Prints the error of a failed run. A decision that came while a run ended has continued it as another one. */
   #watch(run: Run): void {
     if (this.#runs.has(run)) return;
     this.#runs.add(run);
-    void run.result.then(async ({ error }) => {
+    void run.result.then(async ({ error, subtype }) => {
       if (error) this.#say('red', `error (${error.code}): ${error.message}`);
+      const conversation = this.#opened?.conversation;
+      if (subtype === 'suspended' && conversation?.status === 'active') this.#watch(conversation.resume());
       this.#updatePrompt();
       await this.#summarizeAfter(error).catch((thrown: unknown) => this.#say('red', thrownText(thrown)));
     });

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { CodingAgent } from '../../../src/cli/codingAgent.ts';
 import { rowsOf, rowText } from '../../../src/cli/interactive/textRows.ts';
-import { createAgent } from '../../../src/index.ts';
+import { createAgent, ModelError } from '../../../src/index.ts';
 import { jsonlStore } from '../../../src/stores/jsonl/jsonlStore.ts';
 import type { BackgroundCommand } from '../../../src/tools/coding/commands/backgroundCommands.ts';
 import { deaf, scripted, t } from '../../support/scriptedReplies.ts';
@@ -303,6 +303,56 @@ test('of equal lines that follow one another one is kept, and an answer to a que
   source.submit('y', false);
   await shows('  done');
   expect(source.history()).toEqual(['/cost', '/help', '/cost', 'go', 'deploy']);
+});
+
+/** Not repeated. */
+const REFUSED = new ModelError({ code: 'bad-request', message: 'no such model' });
+
+test.each([
+  ['that came while the run ended', 'active'],
+  ['after it', 'waiting'],
+])('the failure of a request that continued with a decision %s is shown once', async (_, status) => {
+  const { made, source, asks, isIdle, shows, lines } = await talk(deploys('x'), REFUSED);
+  source.submit('go', false);
+  await asks('run it?');
+  if (status === 'waiting') await expect.poll(async () => (await made.agent.list())[0]?.status).toBe(status);
+  source.submit('y', false);
+  await shows('\nerror (bad-request): no such model');
+  await isIdle();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(lines.filter((line) => line.startsWith('error ('))).toHaveLength(1);
+});
+
+test('the failure of a request that was steered is shown once', async () => {
+  let fail = (): void => {};
+  const failing = new Promise<void>((_, reject) => {
+    fail = () => reject(REFUSED);
+  });
+  const { source, shows, isIdle, lines } = await talk(async function* () {
+    yield t('working');
+    await failing;
+  });
+  source.submit('go', false);
+  await expect.poll(() => footOf(source).join('\n')).toContain('working');
+  source.submit('also', false);
+  await expect.poll(() => footOf(source).join('\n')).toContain('+ steer: also');
+  fail();
+  await shows('\nerror (bad-request): no such model');
+  await isIdle();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(lines.filter((line) => line.startsWith('error ('))).toHaveLength(1);
+});
+
+test('a Ctrl-C that arrives as a signal clears the line first, and stops the request if that is empty', async () => {
+  const { session, terminal, source, shows } = await talk(deaf(t('working')));
+  source.submit('go', false);
+  await expect.poll(() => footOf(source).join('\n')).toContain('working');
+  terminal.text = 'half a thought';
+  session.signalled();
+  await expect.poll(() => terminal.text).toBe('');
+  expect(footOf(source).at(-1)).toContain(' working ');
+  session.signalled();
+  await shows('■ interrupted');
 });
 
 test('a Ctrl-C that arrives as a signal belongs to the editor while one is open', async () => {
