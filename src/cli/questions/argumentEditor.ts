@@ -26,8 +26,9 @@ interface EditedPart {
 /** `editor`: a command line, as in `VISUAL` or `EDITOR`. */
 export async function editedArguments(name: string, args: Json, editor: string): Promise<EditedArguments> {
   const part = partOf(name, args);
-  const directory = await mkdtemp(join(tmpdir(), 'runchart-edit-'));
+  let directory: string | undefined;
   try {
+    directory = await mkdtemp(join(tmpdir(), 'runchart-edit-'));
     const path = join(directory, `arguments${part.extension}`);
     await writeFile(path, part.text, { mode: 0o600 });
     const code = await editorCode(editor, path);
@@ -39,7 +40,7 @@ export async function editedArguments(name: string, args: Json, editor: string):
   } catch (error) {
     return { kind: 'failed', why: thrownText(error) };
   } finally {
-    await rm(directory, { recursive: true, force: true });
+    if (directory !== undefined) await rm(directory, { recursive: true, force: true });
   }
 }
 

@@ -207,6 +207,15 @@ describe.skipIf(process.platform === 'win32')('arguments in an editor', () => {
     expect(await edited('Deploy', { to: 'a' }, 'echo x > "$1"')).toMatchObject({ kind: 'failed' });
   });
 
+  test('stay as they are if there is no place for their file', async () => {
+    vi.stubEnv('TMPDIR', join(root, 'none'));
+    onTestFinished(() => void vi.unstubAllEnvs());
+    expect(await edited('Bash', { command: 'a' }, 'echo b > "$1"')).toEqual({
+      kind: 'failed',
+      why: expect.stringContaining('ENOENT'),
+    });
+  });
+
   test.each<[string, object, string]>([
     ['Bash', { command: 'a' }, '.sh'],
     ['Write', { file_path: 'd/f.ts', content: 'a' }, '.ts'],
