@@ -36,8 +36,9 @@ export function markdownOf(entries: readonly LogEntry[], id: string): string {
     if (item.type === 'assistant') return ['## Agent', item.text];
     if (item.type !== 'tool-call') return [item.text.replaceAll(/^/gm, '> ')];
     names.set(item.callId, item.name);
-    const { args } = item;
+    const { args, argsText } = item;
     const command = typeof args === 'object' && args !== null && !Array.isArray(args) ? args.command : undefined;
+    if (argsText !== undefined) return [`**${item.name}**`, fenced(argsText, '')];
     const call = typeof command === 'string' ? fenced(command, 'sh') : fenced(JSON.stringify(args, null, 2), 'json');
     return [`**${item.name}**`, call];
   });
@@ -46,7 +47,7 @@ export function markdownOf(entries: readonly LogEntry[], id: string): string {
 
 /** A fence that the text does not contain. */
 function fenced(text: string, language: string): string {
-  const longest = Math.max(2, ...(text.match(/`+/g) ?? []).map((run) => run.length));
+  const longest = (text.match(/`+/g) ?? []).reduce((most, { length }) => Math.max(most, length), 2);
   const fence = '`'.repeat(longest + 1);
   return `${fence}${language}\n${text}\n${fence}`;
 }

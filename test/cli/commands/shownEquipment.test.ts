@@ -218,6 +218,21 @@ describe('an exported session', () => {
     expect(markdownOf([], 's')).toBe('# Session s\n\n\n');
   });
 
+  test('has a fence around any number of backticks, and arguments that are no JSON as the model wrote them', () => {
+    const many = '`a'.repeat(200_000);
+    const call = { type: 'tool-call', callId: 'c', name: 'Read', args: null, argsText: '{"path": "a' };
+    const odd = [
+      { type: 'tool-result', callId: 'c', outcome: 'succeeded', content: text(many) },
+      { type: 'agent-output', item: call },
+    ] as unknown as LogEntry[];
+    expect(markdownOf(odd, 's').split('\n\n').slice(1)).toEqual([
+      'Result of c: succeeded',
+      `\`\`\`\n${many}\n\`\`\``,
+      '**Read**',
+      '```\n{"path": "a\n```\n',
+    ]);
+  });
+
   test.each([
     ['', 'a_b_c..md', 'markdown'],
     ['talk.txt', 'talk.txt', 'markdown'],
