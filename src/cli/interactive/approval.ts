@@ -67,9 +67,11 @@ export function approvalLines(
   const isPlan = isPlanCall(call);
   const why = isPlan ? '' : whyText(call, by);
   const what = ` asks to ${change ? previewText(change.preview) : isPlan ? 'carry out this plan' : 'run'}`;
-  const lines = [framed(['bold', printableLine(call.name)], ['yellow', what], ['dim', why])];
-  if (plan.length > 0) lines.push(...plan.map(framedLine));
-  else lines.push(...(change ? changeLinesOf(call, change) : argumentLines(call.args)));
+  const shown = change ? changeLinesOf(call, change) : argumentLines(call.args);
+  const lines = [
+    framed(['bold', printableLine(call.name)], ['yellow', what], ['dim', why]),
+    ...(plan.length > 0 ? plan.map(framedLine) : shown),
+  ];
   if (parts.length > 1) {
     lines.push(framed(['dim', 'its parts:']));
     for (const part of parts) {

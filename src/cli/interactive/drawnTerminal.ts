@@ -81,7 +81,7 @@ export class DrawnTerminal implements ConversationTerminal {
   }
 
   commit(lines: readonly TextLine[]): void {
-    this.#settled.push(...lines);
+    for (const line of lines) this.#settled.push(line);
     this.changed();
   }
 

@@ -301,6 +301,12 @@ describe('the plan that the model keeps', () => {
 });
 
 describe('the question about a call', () => {
+  test('shows a command of any number of lines', () => {
+    const call = { callId: 'c', suspension: 0, name: 'Bash', reason: 'permission', path: ['c'], payload: null };
+    const args = { command: 'x\n'.repeat(200_000) };
+    expect(approvalLines({ ...call, args } as unknown as PendingCall)).toHaveLength(200_002);
+  });
+
   const question = (args: unknown, more: object = {}, name = 'Tool'): string[] =>
     shown(
       approvalLines({

@@ -201,6 +201,13 @@ test('it is drawn ten times a second while something turns, and else not', () =>
   expect(written).toHaveLength(10);
 });
 
+test('any number of lines is written at once', () => {
+  const { terminal, written } = drawn();
+  terminal.commit(Array.from({ length: 200_000 }, () => line('x')));
+  vi.advanceTimersByTime(20);
+  expect(written.at(-1)?.match(/x/g)).toHaveLength(200_000);
+});
+
 test('a change of the size is drawn, and text in progress keeps a third of the rows', () => {
   const settled: unknown[] = [];
   const { output, written } = drawn({
