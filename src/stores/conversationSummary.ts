@@ -75,8 +75,9 @@ function firstWords(entry: Extract<LogEntry, { type: 'user-message' | 'history' 
   for (const content of contents) {
     for (const part of listOf(content)) {
       const text = part?.type === 'text' && typeof part.text === 'string' ? part.text : '';
-      // Only the beginning is searched, however long the text is.
-      const words = text.slice(0, 4096).trim().replace(/\s+/g, ' ');
+      // Only the beginning is searched, however long the text is. It does not end with half of a character.
+      const begin = text.slice(0, 4096).replace(/[\ud800-\udbff]$/, '');
+      const words = begin.trim().replace(/\s+/g, ' ');
       if (words !== '') return shortened(words);
     }
   }

@@ -125,6 +125,9 @@ describe('the row of a log', () => {
     ['🎉'.repeat(81), `${'🎉'.repeat(79)}…`],
     [`${' '.repeat(4_095)}a`, 'a'],
     [`${' '.repeat(4_096)}a`, undefined],
+    [`a${' '.repeat(4_093)}🎉`, 'a 🎉'],
+    [`a${' '.repeat(4_094)}🎉`, 'a'],
+    [`${' '.repeat(4_095)}🎉`, undefined],
   ])('the text %j gives the title %j', (text, title) => {
     expect(foldOf(conversation('c'), user(1, text))?.title).toBe(title);
     // The first part and the first message with words count.
