@@ -171,6 +171,15 @@ test('while another program has the terminal nothing is drawn, and afterwards al
   }
 });
 
+test('a key that hands the terminal over is not drawn into the other program', async () => {
+  const quit = new EventEmitter();
+  const talk = drawn({ submit: () => void talk.terminal.handOver(() => once(quit, 'quit')) });
+  await talk.types('edit', '\r');
+  vi.advanceTimersByTime(100);
+  expect(talk.written.at(-1)).toBe(PASTE_OFF);
+  quit.emit('quit');
+});
+
 test('a stopped program gives the terminal back, and takes it again when it continues', async () => {
   const kill = vi.spyOn(process, 'kill').mockReturnValue(true);
   onTestFinished(() => kill.mockRestore());
