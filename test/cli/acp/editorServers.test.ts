@@ -125,3 +125,16 @@ test('names fit the names of tools, what cannot work has a reason, and no comman
     undefined,
   ]);
 });
+
+test('long names that become the same are told apart within the length of a name, and all of them are used', () => {
+  const long = 'the documentation of the project';
+  const servers = Array.from({ length: 11 }, () => ({ name: long, command: '/bin/server', args: [], env: [] }));
+  const entries = editorServers(servers, '/home/u');
+  expect(entries.map(({ name }) => name)).toEqual([
+    'the-documentation-of-the',
+    ...[2, 3, 4, 5, 6, 7, 8, 9].map((number) => `the-documentation-of-t-${number}`),
+    'the-documentation-of--10',
+    'the-documentation-of--11',
+  ]);
+  expect(entries.every(({ options, why }) => options !== undefined && why === undefined)).toBe(true);
+});
