@@ -52,3 +52,12 @@ test.each(Object.entries(PLACES))(
     }
   },
 );
+
+test('the owner and the status that are asked for limit every page', async () => {
+  const asked: (ListOptions | undefined)[] = [];
+  const rows = Array.from({ length: 200 }, (_, index) => rowOf(index, OWN));
+  const list = async (options?: ListOptions) => (asked.push(options) === 1 ? rows : []);
+  await sessionsIn(OWN, { list }, { owner: 'ann', status: 'waiting', limit: 300 });
+  const every = { owner: 'ann', status: 'waiting', limit: 200 };
+  expect(asked).toEqual([every, { ...every, cursor: '199' }]);
+});
