@@ -1,7 +1,10 @@
 /** Sessions that an editor opens again: lists, replays, and what a killed or closed editor leaves behind. */
+import { EventEmitter, once } from 'node:events';
 import { mkdir, readdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { client, ndJsonStream } from '@agentclientprotocol/sdk';
 import { describe, expect, test } from 'vitest';
+import { EditorAgent, type EditorAgentOptions } from '../../../src/cli/acp/editorAgent.ts';
 import { sessionPlace } from '../../../src/cli/sessions/sessionPlace.ts';
 import { FileHistory } from '../../../src/cli/undo/fileHistory.ts';
 import { jsonlStore } from '../../../src/stores/jsonl/jsonlStore.ts';
@@ -213,4 +216,44 @@ describe('an editor that is gone', () => {
     await disconnect();
     await load();
   });
+});
+
+test('a session that is found only after its editor is gone is not left open', async () => {
+  const first = await begun(['hi']);
+  const { root, sessionId } = first;
+  await first.prompt('hello');
+  await first.disconnect();
+  const place = await sessionPlace(join(root, 'sessions'));
+  const moments = new EventEmitter();
+  const has = async (id: string): Promise<boolean> => {
+    const found = once(moments, 'found');
+    moments.emit('asked');
+    await found;
+    return place.has(id);
+  };
+  const make = agentMaker(root, scripted([]));
+  let ends = 0;
+  const makeAgent: EditorAgentOptions['makeAgent'] = async (...args) => {
+    const made = await make(...args);
+    const close = async (): Promise<void> => {
+      await made.close();
+      ends += 1;
+    };
+    return { ...made, close };
+  };
+  const editor = new EditorAgent({ version: '0.0.0', place: { ...place, has }, makeAgent });
+  const [toAgent, toClient] = [new TransformStream<Uint8Array>(), new TransformStream<Uint8Array>()];
+  const served = editor.app.connect(ndJsonStream(toClient.writable, toAgent.readable));
+  const connection = client({ name: 'test' }).connect(ndJsonStream(toAgent.writable, toClient.readable));
+  await connection.agent.request('initialize', { protocolVersion: 1, clientCapabilities: {} });
+  const asked = once(moments, 'asked');
+  const load = connection.agent.request('session/load', { sessionId, cwd: root, mcpServers: [] });
+  load.catch(() => undefined);
+  await asked;
+  connection.close();
+  served.close();
+  await editor.close();
+  moments.emit('found');
+  await expect.poll(() => ends).toBe(1);
+  await (await place.store.open(sessionId)).close();
 });
