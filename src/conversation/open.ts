@@ -6,7 +6,7 @@ import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { type CycleRequest, isCutOff, type LogEntry, type NewEntry, openCalls } from '../../machines/internal.ts';
 import { type Policies, thresholdsOf } from '../agentPolicies.ts';
 import type { EarlierMessage } from '../content/content.ts';
-import { ConfigurationError, RunchartError, thrownText } from '../errors.ts';
+import { ConfigurationError, RunchartError, storeError } from '../errors.ts';
 import { emptyFolds, foldEntry } from '../log/conversationLog.ts';
 import type { Redact } from '../log/redact.ts';
 import { onDemand } from '../onDemand.ts';
@@ -131,8 +131,7 @@ export async function byStore<T>({ below }: AgentEnvironment, act: string, done:
   try {
     return await done();
   } catch (cause) {
-    if (below || RunchartError.isRunchartError(cause)) throw cause;
-    throw new RunchartError('store', `the store could not ${act}: ${thrownText(cause)}`, { cause });
+    throw below ? cause : storeError(act, cause);
   }
 }
 

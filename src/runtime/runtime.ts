@@ -21,7 +21,7 @@ import {
 } from '../../machines/internal.ts';
 import { settingsOf } from '../agentPolicies.ts';
 import { Attachments } from '../content/content.ts';
-import { RunchartError, thrownText } from '../errors.ts';
+import { RunchartError, storeError, thrownText } from '../errors.ts';
 import type { ConversationStatus, InFlight, Live } from '../live.ts';
 import { ConversationLog, foldEntry, type LogFolds } from '../log/conversationLog.ts';
 import type { Redact } from '../log/redact.ts';
@@ -165,7 +165,7 @@ export class Runtime {
       settled: () => this.#settled(),
       cancelling: () => this.isCancelling,
       uncancelled: () => this.#endCancels(),
-      refused: (actId, error) => this.commands.refuse({ actId }, error),
+      refused: (actId, error) => this.commands.refuse({ actId }, storeError('append', error)),
       broke: (error) => this.#broke(error),
       inspect: observer?.charts,
       interpreter,

@@ -347,4 +347,36 @@ describe('an error of its own that a store throws', () => {
     const message = 'the store could not list: TypeError: socket gone';
     expect(error).toMatchObject({ code: 'store', message, cause: failure });
   });
+
+  it('by append is a RunchartError of the act that could not be stored, with its cause', async () => {
+    const memory = memoryStore();
+    let isGone = false;
+    const store: LogStore = {
+      list: (options) => memory.list(options),
+      delete: (id) => memory.delete(id),
+      open: async (id, options) => {
+        const handle = await memory.open(id, options);
+        return {
+          read: (from) => handle.read(from),
+          append: (entries, expectedSeq) => (isGone ? failing() : handle.append(entries, expectedSeq)),
+          close: () => handle.close(),
+        };
+      },
+    };
+    const replies = [[call('c1', 'ask', args)]];
+    const on = await bench({ store, tools: [echoTool('ask').tool], plugins: [asks().plugin], replies });
+    await on.conversation.send('hi', { messageId: 'm' }).result;
+    isGone = true;
+    const acts = [
+      () => on.conversation.decide({ callId: 'c1', action: 'approve' }),
+      () => on.conversation.rename('Rent'),
+      () => on.conversation.rewind('m'),
+    ];
+    for (const act of acts) {
+      const error = await act().catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(RunchartError);
+      const message = 'the store could not append: TypeError: socket gone';
+      expect(error).toMatchObject({ code: 'store', message, cause: failure });
+    }
+  });
 });
