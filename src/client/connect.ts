@@ -56,9 +56,9 @@ class Client implements RemoteAgent {
   readonly #open = new Set<ServerConversation>();
 
   constructor(options: ClientOptions) {
-    const { setTimer, random } = platformPorts;
+    const { setTimer = platformPorts.setTimer, random = platformPorts.random } = options;
     this.#options = options;
-    this.#calls = new ServerCalls({ setTimer, random, ...options });
+    this.#calls = new ServerCalls({ ...options, setTimer, random });
   }
 
   async open<Output = unknown>(id?: string): Promise<ServerConversation<Output>> {

@@ -280,6 +280,19 @@ describe('a request', () => {
     expect(sent.map(headersOf)).toEqual([1, 2, 3, 4].map((n) => ({ n: `${n}` })));
   });
 
+  it.each([
+    ['setTimer', { random: () => 0 }],
+    ['random', { setTimer: callsOf(() => refusal(200, '[]')).setTimer }],
+  ])('is sent as usual if the option %s is undefined', async (name, options) => {
+    let asked = 0;
+    // Only a repetition needs a random part.
+    const refusals = name === 'random' ? 1 : 0;
+    const send = (async () => refusal(++asked > refusals ? 200 : 503, '[]')) as typeof fetch;
+    const client = connect({ baseURL: 'http://h', fetch: send, ...options, [name]: undefined });
+    expect(await client.list()).toEqual([]);
+    expect(asked).toBe(refusals + 1);
+  });
+
   it('after the close is not sent', async () => {
     const client = connect({ baseURL: 'http://h', fetch: () => Promise.reject(new Error('it was sent')) });
     await client.close();
