@@ -5,14 +5,22 @@
  */
 import { entryOfMessage, type LogEntry, outputInLog, runOf } from '../../machines/internal.ts';
 import type { Receipt } from '../conversation/receipts.ts';
-import { givenBack, notBegun, RunFeed, RunHandle, type RunResult, runResult } from '../conversation/run.ts';
+import {
+  givenBack,
+  notBegun,
+  nothingDone,
+  RunFeed,
+  RunHandle,
+  type RunResult,
+  runResult,
+} from '../conversation/run.ts';
 import { RunchartError } from '../errors.ts';
 import type { Live } from '../live.ts';
 import type { Ports } from '../runtime/hostPorts.ts';
 import type { RemoteLog } from './remoteLog.ts';
 
-/** The answer to a request that begins or continues a run. */
-export type Accepting = Promise<{ runId?: string | undefined }>;
+/** The answer to a request that begins or continues a run. `termination`: the run is over, and the log has no end of it. */
+export type Accepting = Promise<{ runId?: string | undefined; termination?: unknown }>;
 
 type Item = LogEntry | Live;
 type Settled = { settle(how: 'delivered' | 'returned'): void; refuse(error: RunchartError): void };
@@ -82,7 +90,7 @@ export class RemoteRuns {
   /** The run of a message, or of a resumption, that the server is asked for. */
   begin(id: string, accepting: Accepting): RunHandle {
     const answered = accepting.then(
-      ({ runId }) => this.#accepted(run, runId),
+      (answer) => this.#accepted(run, answer),
       (error: RunchartError) => this.#finish(run, notBegun(run.id, error.code, error.message)),
     );
     const run: RemoteRun = new RemoteRun(id, this.#feed, {
@@ -140,11 +148,12 @@ export class RemoteRuns {
   }
 
   /** The log may contain the whole run already. */
-  #accepted(run: RemoteRun, runId: string | undefined): void {
+  #accepted(run: RemoteRun, { runId, termination }: Awaited<Accepting>): void {
     if (run.ended) return;
     if (runId !== undefined) run.id = runId;
     const entries = this.#log.entries.filter((entry) => entry.runId === run.id);
     if (isOver(entries)) this.#finishInLog(run, entries);
+    else if (termination !== undefined) this.#finish(run, unloggedEnd(run.id, termination), entries);
     else if (entries.length === 0 && this.#isReturned(run)) this.#finish(run, givenBack(run.id));
   }
 
@@ -207,3 +216,9 @@ export class RemoteRuns {
 
 const isOver = (entries: readonly LogEntry[]): boolean =>
   entries.some(({ type }) => type === 'run-stop' || type === 'run-suspended');
+
+/** The end of a run that the log has no end of. */
+function unloggedEnd(runId: string, termination: unknown): ReturnType<typeof givenBack> {
+  if (termination === 'Suspended') return { runId, termination, durable: true };
+  return termination === 'Cancelled' ? givenBack(runId) : nothingDone(runId);
+}

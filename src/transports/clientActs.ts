@@ -4,9 +4,10 @@
  */
 import { type Decision, runOf, type Settlement } from '../../machines/internal.ts';
 import type { Content } from '../content/content.ts';
-import { type Conversation, resumeAs, sendWithReceipt } from '../conversation/conversation.ts';
+import { type Conversation, sendWithReceipt } from '../conversation/conversation.ts';
 import type { Run } from '../conversation/run.ts';
 import type { SendOptions } from '../conversation/sendOptions.ts';
+import { resume } from '../conversation/served/remoteActs.ts';
 import { RunchartError, thrownMessage } from '../errors.ts';
 import { openRun } from './followed/eitherConversation.ts';
 import { followedOf } from './followed/followedConversation.ts';
@@ -177,17 +178,20 @@ export async function cancelRun(conversation: Conversation, fields: Fields, requ
   return String(answer?.status ?? conversation.status);
 }
 
-/** Continues the last cycle. A resumption under an id that was used before is the same one, and nothing runs twice. */
+/**
+ * Continues the last cycle. A resumption under an id that was used before is the same one, and nothing runs twice. The answer
+ * contains `termination` if the run is over and the log has no end of it.
+ */
 export async function resumeRun(
   conversation: Conversation,
   fields: Fields,
   request?: string,
-): Promise<{ runId: string }> {
+): Promise<{ runId: string; termination?: string }> {
   const resumptionId = textOf(fields, 'resumptionId');
   const answer = await followedOf(conversation)?.request('resume', { resumptionId }, request);
-  if (answer) return { runId: String(answer.runId) };
-  const run = resumptionId === undefined ? conversation.resume() : resumeAs(conversation, resumptionId);
-  return { runId: run.id };
+  if (!answer) return resume(conversation, resumptionId);
+  const { runId, termination } = answer;
+  return { runId: String(runId), ...(typeof termination === 'string' && { termination }) };
 }
 
 /**

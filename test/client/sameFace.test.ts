@@ -1,7 +1,16 @@
 /** A remote conversation shows and does what an embedded one does: each scenario is lived in both, and compared. */
 import { expect, it } from 'vitest';
 import * as z from 'zod';
-import { type AgentOptions, defineTool, memoryStore, subAgents, toolResult } from '../../src/index.ts';
+import {
+  type AgentOptions,
+  createAgent,
+  defineTool,
+  type LogHandle,
+  type LogStore,
+  memoryStore,
+  subAgents,
+  toolResult,
+} from '../../src/index.ts';
 import { call, deaf, during, scripted, t } from '../support/scriptedReplies.ts';
 import { collected, comparable, type Either, embedded, remote, shown, type World } from './places.ts';
 
@@ -295,3 +304,75 @@ it('the calls of sub-agents wait and are decided', () =>
       return [suspended, pending, receipt, left, await result, shown(conversation)];
     },
   ));
+
+it('a resumption with nothing to continue, before the first message and after the last', () =>
+  sameInBoth(
+    () => options(() => [[t('hello')]]),
+    async (world) => {
+      const conversation = await world.open('a');
+      const first = conversation.resume();
+      const results = [await first.result, await items(first)];
+      await conversation.send('hi').result;
+      return [results, await conversation.resume().result, shown(conversation)];
+    },
+  ));
+
+/** A conversation whose process died while the call c1 ran. */
+async function crashed(): Promise<LogStore> {
+  const agent = createAgent({ model: scripted([[call('c1', 'deploy')]]), tools: [deploy] });
+  const conversation = await agent.open('a');
+  conversation.send('go', { messageId: 'm' });
+  await expect.poll(() => conversation.log().some(({ type }) => type === 'tool-started')).toBe(true);
+  const store = memoryStore();
+  const handle = await store.open('a');
+  await handle.append(conversation.log(), 0);
+  await handle.close();
+  await agent.close();
+  return store;
+}
+
+it.each([
+  ['succeeds', () => 'deployed'],
+  ['is suspended', () => toolResult.pending({ reason: 'which' })],
+] as const)('a resumption that only repeats a settled call, which %s', async (_, execute) => {
+  const stores = [await crashed(), await crashed()];
+  const again = defineTool({ name: 'deploy', description: 'Deploys.', parameters: z.object({}), execute });
+  await sameInBoth(
+    () => options(() => [[t('done')]], { tools: [again], store: stores.shift() }),
+    async (world) => {
+      const conversation = await world.open('a');
+      await conversation.send('more').result;
+      expect(await conversation.settle('c1', { retry: true })).toBe('applied');
+      return [await conversation.resume().result, conversation.status, conversation.pending];
+    },
+  );
+});
+
+it('a resumption that the store refuses', () => {
+  const refusing = (): LogStore => {
+    const memory = memoryStore();
+    return {
+      list: (filters) => memory.list(filters),
+      delete: (id) => memory.delete(id),
+      open: async (id, opening) => {
+        const handle = await memory.open(id, opening);
+        const append: LogHandle['append'] = async (entries, expectedSeq) => {
+          if (entries.some(({ type }) => type === 'run-resumed')) throw new Error('the disk is full');
+          return handle.append(entries, expectedSeq);
+        };
+        return { read: (from) => handle.read(from), append, close: () => handle.close() };
+      },
+    };
+  };
+  return sameInBoth(
+    () => options(() => [deaf(t('a'))], { store: refusing() }),
+    async (world) => {
+      const conversation = await world.open('a');
+      const run = conversation.send('go');
+      await expect.poll(() => conversation.inFlight?.text).toBe('a');
+      await run.cancel();
+      const { termination, cause, error } = await conversation.resume().result;
+      return [termination, cause, error];
+    },
+  );
+});

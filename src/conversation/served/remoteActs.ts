@@ -132,7 +132,15 @@ async function cancel(conversation: Conversation, { runId }: Act, expect: Expect
   return { status: conversation.status };
 }
 
-async function resume(conversation: Conversation, { resumptionId }: Act, expect: Expect): Promise<Answer> {
+/**
+ * Continues the last cycle. Answers when the run is in the log, or is over without a start in it: it had nothing to continue, only
+ * repeated settled calls, or was cancelled first. The answer then contains `termination`, because the log has no end of the run.
+ */
+export async function resume(
+  conversation: Conversation,
+  resumptionId: unknown,
+  expect: Expect = () => {},
+): Promise<{ runId: string; termination?: string }> {
   const run = typeof resumptionId === 'string' ? resumeAs(conversation, resumptionId) : conversation.resume();
   const accepted = { runId: run.id };
   const isBegun = (entry: LogEntry): boolean =>
@@ -140,7 +148,10 @@ async function resume(conversation: Conversation, { resumptionId }: Act, expect:
   if (entriesOf(conversation).some(isBegun)) return accepted;
   expect((entry) => (isBegun(entry) ? accepted : undefined));
   await untilStored(conversation, isBegun, run.result);
-  return accepted;
+  if (entriesOf(conversation).some(isBegun)) return accepted;
+  const { error, termination } = await run.result;
+  if (error) throw new RunchartError(error.code, error.message);
+  return { ...accepted, termination };
 }
 
 /** Resolves when the log has such an entry, or at `end`. A message may wait for a person, and a run may take long. */
@@ -169,7 +180,7 @@ const ACTS: ReadonlyMap<string, ActOf> = new Map<string, ActOf>([
   ['decide', decide],
   ['settle', settle],
   ['cancel', cancel],
-  ['resume', resume],
+  ['resume', (conversation, { resumptionId }, expect) => resume(conversation, resumptionId, expect)],
   ['close', (conversation) => conversation.close().then(() => ({}))],
   ['overview', (conversation) => json({ overview: overviewOf(conversation, entriesOf(conversation)) })],
   ['result', async (conversation, { runId }) => json({ result: await resultOfRun(conversation, String(runId)) })],
