@@ -29,6 +29,8 @@ export interface JudgedCall {
   cwd: string;
   /** The tool declares that it changes nothing. */
   readOnly: boolean;
+  /** The tool starts sub-agents. */
+  spawns: boolean;
 }
 
 /** A longer path cannot exist, so the verdict shows only its beginning. */
@@ -156,7 +158,7 @@ const isDirectory = async ({ real }: PathSubject): Promise<boolean> =>
   real !== undefined && (await stat(real).catch(() => undefined))?.isDirectory() === true;
 
 function toolVerdict(
-  { name: toolName, readOnly }: JudgedCall,
+  { name: toolName, readOnly, spawns }: JudgedCall,
   args: { readonly [key: string]: Json },
   rules: RuleSet,
 ): JudgedVerdict {
@@ -174,7 +176,8 @@ function toolVerdict(
     if (subject.kind !== 'agent') return false;
     const matches = (agent: string): boolean => subject.pattern.matches(agent);
     if (ownAgent !== undefined && matches(ownAgent)) return true;
-    if (agents.length === 0) return false;
+    // Another tool may have `tasks` among its arguments. An allow rule says nothing of it.
+    if (agents.length === 0 || (every && !spawns)) return false;
     return every ? agents.every(matches) : agents.some(matches);
   };
   const facts = {

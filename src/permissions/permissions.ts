@@ -129,6 +129,8 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
   readonly #decide: PermissionOptions['decide'];
   /** Names of called tools that declare that they change nothing. */
   readonly #readOnly = new Set<string>(READ_TOOLS);
+  /** Names of tools that start sub-agents: the default name, and those of calls. */
+  readonly #spawning = new Set<string>(['spawn_agents']);
   /** Conversations whose plan was approved. */
   readonly #planned = new Set<string>();
   #hasReportedIgnored = false;
@@ -216,7 +218,7 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
   };
 
   #judge(
-    { name, args, cwd, readOnly }: JudgeCall,
+    { name, args, cwd, readOnly, spawns }: JudgeCall,
     decisions: Partial<Pick<RuleSet, 'mode' | 'hook' | 'needsApproval'>> = {},
     allow: readonly Rule[] = this.#allow,
   ): Promise<CallVerdicts> {
@@ -227,7 +229,8 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
       const plain: JudgedVerdict = { outcome: 'deny', by, matched: [], parts: [part], saves: [] };
       return Promise.resolve({ plain, sandboxed: () => plain });
     }
-    const call = { name, args, cwd, readOnly: readOnly ?? this.#readOnly.has(tool) };
+    const known = { readOnly: readOnly ?? this.#readOnly.has(tool), spawns: spawns ?? this.#spawning.has(tool) };
+    const call = { name, args, cwd, ...known };
     return verdictsOf(call, { ...this.#rules, allow, ...decisions });
   }
 
@@ -237,6 +240,7 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
     }
     this.#hasReportedIgnored = true;
     if (call.readOnly) this.#readOnly.add(call.name.toLowerCase());
+    if (call.spawns) this.#spawning.add(call.name.toLowerCase());
     const { needsApproval, conversationId, parentId = conversationId } = call;
     const mode = this.#modeAfter([conversationId, parentId].some((id) => this.#planned.has(id)));
     const verdicts = await this.#judge(call, { mode, hook, needsApproval });

@@ -21,6 +21,8 @@ export interface CheckedCall {
   cwd: string;
   /** The tool is declared read-only. */
   readOnly: boolean;
+  /** The tool starts sub-agents. */
+  spawns: boolean;
   /** The tool wants approval for these arguments. */
   needsApproval: boolean;
   /** The tool runs commands in a sandbox, and whether these reach the network. */

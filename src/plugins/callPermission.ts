@@ -7,7 +7,7 @@
 import type { GateValue, Json } from '../../machines/internal.ts';
 import { thrownText } from '../errors.ts';
 import { within } from '../timeLimit.ts';
-import { type CallGrant, sandboxNetworkOf } from '../tools/tool.ts';
+import { type CallGrant, sandboxNetworkOf, spawns } from '../tools/tool.ts';
 import type { Preparation, PreparedCall, Toolbox } from '../tools/toolbox.ts';
 import { cut, type ResultLimits } from '../tools/toolResult.ts';
 import {
@@ -214,7 +214,16 @@ export class CallPermission {
       cwd,
     };
     const sandbox = sandboxNetworkOf(prepared.tool);
-    return { ...base, readOnly, needsApproval, sandbox, signal: this.#signal, setTimer, diagnose };
+    return {
+      ...base,
+      readOnly,
+      spawns: spawns(prepared.definition),
+      needsApproval,
+      sandbox,
+      signal: this.#signal,
+      setTimer,
+      diagnose,
+    };
   }
 
   async #asked<T>(plugin: string, act: () => Promise<T> | undefined) {

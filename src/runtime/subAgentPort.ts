@@ -19,7 +19,14 @@ import type { Policies } from '../agentPolicies.ts';
 import type { ConversationStatus } from '../live.ts';
 import type { Model } from '../models/model.ts';
 import type { Plugin } from '../plugins/plugin.ts';
-import { definitionOf, type Tool, type ToolContext, type ToolDefinition, type ToolResult } from '../tools/tool.ts';
+import {
+  definitionOf,
+  SPAWN,
+  type Tool,
+  type ToolContext,
+  type ToolDefinition,
+  type ToolResult,
+} from '../tools/tool.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
 import type { Command } from './commands.ts';
 import type { CurrentRequest, RequestNames } from './currentRequest.ts';
@@ -176,14 +183,11 @@ export interface Spawn {
   plan(tools: readonly Tool[], agent: OwnProfile): SpawnPlan;
 }
 
-const SPAWN = Symbol('spawn');
 type SpawnDefinition = ToolDefinition & { [SPAWN]?: Spawn };
 
 /** The definition of a tool that spawns sub-agents. */
 export const spawning = <D extends object>(definition: D, spawn: Spawn): D =>
   Object.assign(definition, { [SPAWN]: spawn });
-/** The tool spawns sub-agents. */
-export const spawns = (definition: ToolDefinition): boolean => SPAWN in definition;
 export const spawnOf = (tool: Tool): Spawn | undefined => (definitionOf(tool) as SpawnDefinition | undefined)?.[SPAWN];
 
 /** Undefined for an agent without spawn tools. */

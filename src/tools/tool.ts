@@ -217,6 +217,11 @@ export function tellLackOfSandbox(tool: Tool, around: Diagnosed): void {
   const isKnown = around.entries.some((entry) => entry.type === 'diagnostic' && entry.code === NO_SANDBOX);
   if (!isKnown) around.diagnose(NO_SANDBOX, { why });
 }
+
+/** Only the definition of a tool that starts sub-agents has this. */
+export const SPAWN = Symbol('spawn');
+export const spawns = (definition: ToolDefinition): boolean => SPAWN in definition;
+
 export const sandboxNetworkOf = (tool: Tool): NetworkChoice | undefined => sandboxed.get(tool);
 
 /** A result that `toolResult` made. */

@@ -29,7 +29,7 @@ async function judged(
   const verdict = await checks?.permit?.(
     {
       ...{ conversationId: 'c', runId: 'r', callId: 'c1', name: 'Bash', args, cwd: ws, sandbox },
-      ...{ readOnly: false, needsApproval: false, signal: new AbortController().signal },
+      ...{ readOnly: false, spawns: false, needsApproval: false, signal: new AbortController().signal },
       setTimer: () => () => undefined,
       diagnose: () => undefined,
     },

@@ -19,7 +19,7 @@ function callOf(name: string, args: Json, more: Partial<CheckedCall> = {}) {
   const diagnostics: [string, unknown][] = [];
   const call: CheckedCall = {
     ...{ conversationId: 'c', runId: 'r', callId: 'c1', name, args, cwd: ws, sandbox: undefined, needsApproval: false },
-    ...{ readOnly: false, signal: new AbortController().signal, setTimer: () => () => undefined },
+    ...{ readOnly: false, spawns: false, signal: new AbortController().signal, setTimer: () => () => undefined },
     diagnose: (code, detail) => void diagnostics.push([code, detail]),
     ...more,
   };
@@ -174,6 +174,17 @@ describe('the verdict on a call', () => {
     const args = { tasks: [...ids.map((id) => ({ id, task: 'x' })), 5, null] };
     const { outcome, by } = await explain({ [list]: ['agent(a)'] }, 'spawn_agents', args, ws);
     expect(expected.startsWith('ask ') ? by : outcome).toBe(expected);
+  });
+
+  it('a rule that allows agent(name) allows no tool that only has such arguments', async () => {
+    const args = { tasks: [{ id: 'a', task: 'x' }] };
+    const rules = permissions({ allow: ['agent(*)'] });
+    expect((await rules.explain('mcp__x__run', args, ws)).outcome).toBe('ask');
+    expect((await rules.explain('delegate', args, ws)).outcome).toBe('ask');
+    const spawns = callOf('delegate', args, { spawns: true });
+    expect((await checksOf(rules).permit(spawns.call, undefined)).outcome).toBe('allow');
+    expect((await rules.explain('Delegate', args, ws)).outcome).toBe('allow');
+    expect((await explain({ deny: ['agent(a)'] }, 'mcp__x__run', args, ws)).outcome).toBe('deny');
   });
 
   it('applies agent(name) to the tool of that name', async () => {

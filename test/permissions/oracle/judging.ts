@@ -15,7 +15,7 @@ export function judgeOf(options: PermissionOptions, make: typeof permissions = p
   return async (name, args, cwd, sandbox) => {
     const call: CheckedCall = {
       ...{ conversationId: 'c', runId: 'r', callId: 'c1', name, args, cwd, sandbox, needsApproval: false },
-      ...{ readOnly: /^(read|ls|glob|grep)$/i.test(name), signal: new AbortController().signal },
+      ...{ readOnly: /^(read|ls|glob|grep)$/i.test(name), spawns: false, signal: new AbortController().signal },
       ...{ setTimer: () => () => undefined, diagnose: () => undefined },
     };
     const verdict = await checks?.permit?.(call, undefined);

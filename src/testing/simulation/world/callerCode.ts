@@ -4,8 +4,8 @@
  * simulation cannot end it. A check is ended by its own time limit.
  */
 import type { Completion, EffectRequest, Journal } from '../../../../machines/internal.ts';
-import { spawns } from '../../../runtime/subAgentPort.ts';
 import type { ExecuteTool } from '../../../tools/execute.ts';
+import { spawns } from '../../../tools/tool.ts';
 import { reportingEnd } from '../../executionEnd.ts';
 
 /** The milliseconds of real time that one execution or check may take. */
