@@ -3,24 +3,16 @@
  * whoever is asked, or by the end of the connection, each exactly once. A request that is repeated names the same message, so
  * nothing runs twice.
  */
-import { entryOfMessage, type LogEntry, outputInLog, runOf } from '../../machines/internal.ts';
+import { entryOfMessage, type LogEntry, outputInLog, type RunOutput, runOf } from '../../machines/internal.ts';
 import type { Receipt } from '../conversation/receipts.ts';
-import {
-  givenBack,
-  notBegun,
-  nothingDone,
-  RunFeed,
-  RunHandle,
-  type RunResult,
-  runResult,
-} from '../conversation/run.ts';
+import { givenBack, notBegun, RunFeed, RunHandle, type RunResult, runResult } from '../conversation/run.ts';
 import { RunchartError } from '../errors.ts';
 import type { Live } from '../live.ts';
 import type { Ports } from '../runtime/hostPorts.ts';
 import type { RemoteLog } from './remoteLog.ts';
 
 /** The answer to a request that begins or continues a run. `termination`: the run is over, and the log has no end of it. */
-export type Accepting = Promise<{ runId?: string | undefined; termination?: unknown }>;
+export type Accepting = Promise<{ runId?: string | undefined; termination?: unknown; cause?: unknown }>;
 
 type Item = LogEntry | Live;
 type Settled = { settle(how: 'delivered' | 'returned'): void; refuse(error: RunchartError): void };
@@ -148,12 +140,12 @@ export class RemoteRuns {
   }
 
   /** The log may contain the whole run already. */
-  #accepted(run: RemoteRun, { runId, termination }: Awaited<Accepting>): void {
+  #accepted(run: RemoteRun, answer: Awaited<Accepting>): void {
     if (run.ended) return;
-    if (runId !== undefined) run.id = runId;
+    if (answer.runId !== undefined) run.id = answer.runId;
     const entries = this.#log.entries.filter((entry) => entry.runId === run.id);
     if (isOver(entries)) this.#finishInLog(run, entries);
-    else if (termination !== undefined) this.#finish(run, unloggedEnd(run.id, termination), entries);
+    else if (answer.termination) this.#finish(run, answer as RunOutput, entries);
     else if (entries.length === 0 && this.#isReturned(run)) this.#finish(run, givenBack(run.id));
   }
 
@@ -216,9 +208,3 @@ export class RemoteRuns {
 
 const isOver = (entries: readonly LogEntry[]): boolean =>
   entries.some(({ type }) => type === 'run-stop' || type === 'run-suspended');
-
-/** The end of a run that the log has no end of. */
-function unloggedEnd(runId: string, termination: unknown): ReturnType<typeof givenBack> {
-  if (termination === 'Suspended') return { runId, termination, durable: true };
-  return termination === 'Cancelled' ? givenBack(runId) : nothingDone(runId);
-}

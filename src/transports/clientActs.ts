@@ -180,18 +180,22 @@ export async function cancelRun(conversation: Conversation, fields: Fields, requ
 
 /**
  * Continues the last cycle. A resumption under an id that was used before is the same one, and nothing runs twice. The answer
- * contains `termination` if the run is over and the log has no end of it.
+ * contains `termination` and `cause` if the run is over and the log has no end of it.
  */
 export async function resumeRun(
   conversation: Conversation,
   fields: Fields,
   request?: string,
-): Promise<{ runId: string; termination?: string }> {
+): Promise<{ runId: string; termination?: string; cause?: string }> {
   const resumptionId = textOf(fields, 'resumptionId');
   const answer = await followedOf(conversation)?.request('resume', { resumptionId }, request);
   if (!answer) return resume(conversation, resumptionId);
-  const { runId, termination } = answer;
-  return { runId: String(runId), ...(typeof termination === 'string' && { termination }) };
+  const { runId, termination, cause } = answer;
+  return {
+    runId: String(runId),
+    ...(typeof termination === 'string' && { termination }),
+    ...(typeof cause === 'string' && { cause }),
+  };
 }
 
 /**

@@ -332,13 +332,14 @@ async function crashed(): Promise<LogStore> {
 }
 
 it.each([
-  ['succeeds', () => 'deployed'],
-  ['is suspended', () => toolResult.pending({ reason: 'which' })],
-] as const)('a resumption that only repeats a settled call, which %s', async (_, execute) => {
+  ['succeeds', 'deployed'],
+  ['is suspended', toolResult.pending({ reason: 'which' })],
+] as const)('a resumption that only repeats a settled call, which %s', async (_, result) => {
   const stores = [await crashed(), await crashed()];
-  const again = defineTool({ name: 'deploy', description: 'Deploys.', parameters: z.object({}), execute });
+  const parameters = z.object({});
+  const again = defineTool({ name: 'deploy', description: 'Deploys.', parameters, execute: () => result });
   await sameInBoth(
-    () => options(() => [[t('done')]], { tools: [again], store: stores.shift() }),
+    () => options(() => [[t('done')]], { tools: [again], store: stores.shift() ?? memoryStore() }),
     async (world) => {
       const conversation = await world.open('a');
       await conversation.send('more').result;

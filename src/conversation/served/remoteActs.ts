@@ -134,13 +134,13 @@ async function cancel(conversation: Conversation, { runId }: Act, expect: Expect
 
 /**
  * Continues the last cycle. Answers when the run is in the log, or is over without a start in it: it had nothing to continue, only
- * repeated settled calls, or was cancelled first. The answer then contains `termination`, because the log has no end of the run.
+ * repeated settled calls, or was cancelled first. The answer then contains how it ended, because the log does not.
  */
 export async function resume(
   conversation: Conversation,
   resumptionId: unknown,
   expect: Expect = () => {},
-): Promise<{ runId: string; termination?: string }> {
+): Promise<{ runId: string; termination?: string; cause?: string }> {
   const run = typeof resumptionId === 'string' ? resumeAs(conversation, resumptionId) : conversation.resume();
   const accepted = { runId: run.id };
   const isBegun = (entry: LogEntry): boolean =>
@@ -149,9 +149,9 @@ export async function resume(
   expect((entry) => (isBegun(entry) ? accepted : undefined));
   await untilStored(conversation, isBegun, run.result);
   if (entriesOf(conversation).some(isBegun)) return accepted;
-  const { error, termination } = await run.result;
+  const { error, termination, cause } = await run.result;
   if (error) throw new RunchartError(error.code, error.message);
-  return { ...accepted, termination };
+  return { ...accepted, termination, ...(cause !== undefined && { cause }) };
 }
 
 /** Resolves when the log has such an entry, or at `end`. A message may wait for a person, and a run may take long. */
