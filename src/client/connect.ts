@@ -67,9 +67,9 @@ class Client implements RemoteAgent {
     // The client chooses the id, so a repeated request creates nothing more.
     const body = { id: id ?? newId() };
     const answer = await this.#call('POST', '/conversations?overview', { body });
-    const { id: known, overview: given } = answer as { id?: unknown; overview?: unknown };
+    const { id: known, overview } = answer as { id?: unknown; overview?: unknown };
     if (typeof known !== 'string') throw badAnswer('the id of the conversation');
-    const overview = overviewIn(given);
+    const { entries } = overviewIn(overview);
     if (signal.aborted) throw closedClient();
     const report = (error: unknown): void => this.#report(error);
     const closed = (): void => void this.#open.delete(conversation);
@@ -77,7 +77,9 @@ class Client implements RemoteAgent {
     const conversation = new ServerConversation<Output>(options);
     this.#open.add(conversation);
     try {
-      return await conversation.begin(overview);
+      await conversation.begin(entries);
+      if (signal.aborted) throw closedClient();
+      return conversation;
     } catch (error) {
       await conversation.close();
       throw error;

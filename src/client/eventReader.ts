@@ -112,6 +112,6 @@ export class EventReader {
     if (error.code === 'unauthorized') this.#refused += 1;
     else if (error.code === 'bad_answer') this.#unusable += 1;
     else return false;
-    return this.#refused < STRIKES && this.#unusable < STRIKES;
+    return Math.max(this.#refused, this.#unusable) < STRIKES;
   }
 }

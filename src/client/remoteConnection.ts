@@ -39,7 +39,7 @@ export class RemoteConnection implements EventTarget, RemoteLink {
   readonly #state = new BehaviorSubject<ConnectionState>({ state: 'connecting' });
   readonly #abort = new AbortController();
   /** Acts that wait until the log that began at this time has so many entries. */
-  #waiting: { createdAt: number; entries: number; resolve(): void }[] = [];
+  #waiting: { createdAt?: number | undefined; entries: number; resolve(): void }[] = [];
   #reading: Promise<void> = Promise.resolve();
   #isRefreshing = false;
   #isRefreshDue = false;
@@ -68,7 +68,7 @@ export class RemoteConnection implements EventTarget, RemoteLink {
   }
 
   /** Resolves when the log has so many entries, or all of the log that begins in its place, or the connection has ended. */
-  upTo({ createdAt, entries }: Pick<ConversationOverview, 'createdAt' | 'entries'>): Promise<void> {
+  upTo({ createdAt, entries }: { createdAt?: number; entries: number }): Promise<void> {
     if (this.log.entries.length >= entries || this.#abort.signal.aborted) return Promise.resolve();
     return new Promise((resolve) => void this.#waiting.push({ createdAt, entries, resolve }));
   }

@@ -3,11 +3,10 @@
  * once. After `close` no connection and no timer is left; runs continue on the server.
  */
 import type { Observable } from 'rxjs';
-import type { ConversationOverview } from '../conversation/served/conversationOverview.ts';
 import { RemoteConversation } from '../remote/remoteConversation.ts';
 import type { Ports } from '../runtime/hostPorts.ts';
 import { type ConnectionState, RemoteConnection } from './remoteConnection.ts';
-import { closedClient, type ServerCalls } from './serverCalls.ts';
+import type { ServerCalls } from './serverCalls.ts';
 
 export interface ServerOptions {
   id: string;
@@ -40,11 +39,12 @@ export class ServerConversation<Output = unknown> extends RemoteConversation<Out
   }
 
   /** Connects; resolves when the entries that the server has now are here. */
-  async begin(overview: ConversationOverview): Promise<this> {
+  async begin(entries: number): Promise<this> {
     this.#connection.begin();
-    await this.#connection.upTo(overview);
-    const { error, state } = this.connection;
-    if (error || state === 'closed') throw error ?? closedClient();
+    // The first event of the connection names the log and its length.
+    await this.#connection.upTo({ entries });
+    const { error } = this.connection;
+    if (error) throw error;
     return this;
   }
 

@@ -177,7 +177,7 @@ export class RemoteConversation<Output = unknown> implements Face<Output> {
   }
 
   async settle(callId: string, how: Settlement): Promise<'applied' | 'unknown'> {
-    requestJson({ how }, 'invalid_decision');
+    requestJson(how, 'invalid_decision');
     const { receipt } = await this.#act('settlements', { callId, how });
     return receipt as 'applied' | 'unknown';
   }
