@@ -220,7 +220,7 @@ class OpenAgent implements EngineAgent {
     } finally {
       await conversation.close();
       // Nobody has the id of a conversation whose only message was refused.
-      if (!run && conversation.log().length < 2) await this.profile.store.delete(id).catch(() => undefined);
+      if (!run) await this.profile.store.delete(id).catch(() => undefined);
     }
   }
 

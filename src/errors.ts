@@ -255,9 +255,3 @@ export function thrownText(error: unknown): string {
     return `Error: ${message}`;
   }
 }
-
-/** Returns what a host receives for an error of a store: an error that is not the library's own becomes a RunchartError `store`. */
-export function storeError(act: string, cause: unknown): unknown {
-  if (RunchartError.isRunchartError(cause)) return cause;
-  return new RunchartError('store', `the store could not ${act}: ${thrownText(cause)}`, { cause });
-}

@@ -6,7 +6,7 @@ import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { type CycleRequest, isCutOff, type LogEntry, type NewEntry, openCalls } from '../../machines/internal.ts';
 import { type Policies, thresholdsOf } from '../agentPolicies.ts';
 import type { EarlierMessage } from '../content/content.ts';
-import { ConfigurationError, RunchartError, storeError } from '../errors.ts';
+import { ConfigurationError, RunchartError } from '../errors.ts';
 import { emptyFolds, foldEntry } from '../log/conversationLog.ts';
 import type { Redact } from '../log/redact.ts';
 import { onDemand } from '../onDemand.ts';
@@ -16,7 +16,7 @@ import type { Ports } from '../runtime/hostPorts.ts';
 import type { ConversationObserver } from '../runtime/interpreter/inspection.ts';
 import { type OnDemand, Runtime } from '../runtime/runtime.ts';
 import type { AgentProfile, OpenChild } from '../runtime/subAgentPort.ts';
-import { type LogHandle, type LogStore, refuseOtherOwner } from '../stores/logStore.ts';
+import { hostError, type LogHandle, type LogStore, refuseOtherOwner } from '../stores/logStore.ts';
 import { nextTurn } from '../timeLimit.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
 import { Conversation, loadDecisions } from './conversation.ts';
@@ -131,7 +131,7 @@ export async function byStore<T>({ below }: AgentEnvironment, act: string, done:
   try {
     return await done();
   } catch (cause) {
-    throw below ? cause : storeError(act, cause);
+    throw below ? cause : hostError(act, cause);
   }
 }
 

@@ -107,14 +107,14 @@ export class RemoteRuns {
     });
     // Most hosts do not look at most receipts.
     delivered.catch(() => undefined);
-    accepting.catch((error: RunchartError) => this.#refuse(messageId, error));
+    accepting.catch((error: RunchartError) => this.#takeReceipt(messageId)?.refuse(error));
     return { messageId, delivered };
   }
 
   /** No more entries come for these runs and messages: what becomes of them, only the log says. Default: all. */
   end(error: RunchartError, isLost: (id: string) => boolean = () => true): void {
     this.#stopWaiting();
-    for (const messageId of this.#receipts.keys()) if (isLost(messageId)) this.#refuse(messageId, error);
+    for (const messageId of this.#receipts.keys()) if (isLost(messageId)) this.#takeReceipt(messageId)?.refuse(error);
     for (const run of [...this.#open, ...this.#failing])
       if (isLost(run.id)) this.#finish(run, notBegun(run.id, error.code, error.message));
   }
@@ -129,14 +129,10 @@ export class RemoteRuns {
     this.end(new RunchartError('not_found', 'the conversation was deleted'), (id) => ids.has(id));
   }
 
-  #refuse(messageId: string, error: RunchartError): void {
-    this.#receipts.get(messageId)?.refuse(error);
+  #takeReceipt(messageId: string): Settled | undefined {
+    const receipt = this.#receipts.get(messageId);
     this.#receipts.delete(messageId);
-  }
-
-  #settle(messageId: string, how: 'delivered' | 'returned'): void {
-    this.#receipts.get(messageId)?.settle(how);
-    this.#receipts.delete(messageId);
+    return receipt;
   }
 
   /** The log may contain the whole run already. */
@@ -165,13 +161,13 @@ export class RemoteRuns {
   }
 
   #delivered({ messageId, runId }: Extract<LogEntry, { type: 'user-message' }>): void {
-    this.#settle(messageId, 'delivered');
+    this.#takeReceipt(messageId)?.settle('delivered');
     // A steer that had to wait belongs to the run that takes it.
     for (const run of this.#open) if (run.id === runOf(messageId) && runId !== null) run.id = runId;
   }
 
   #returned(messageId: string): void {
-    this.#settle(messageId, 'returned');
+    this.#takeReceipt(messageId)?.settle('returned');
     for (const run of this.#open) if (run.id === runOf(messageId)) this.#finish(run, givenBack(run.id));
   }
 

@@ -21,14 +21,14 @@ import {
 } from '../../machines/internal.ts';
 import { settingsOf } from '../agentPolicies.ts';
 import { Attachments } from '../content/content.ts';
-import { RunchartError, storeError, thrownText } from '../errors.ts';
+import { RunchartError, thrownText } from '../errors.ts';
 import type { ConversationStatus, InFlight, Live } from '../live.ts';
 import { ConversationLog, foldEntry, type LogFolds } from '../log/conversationLog.ts';
 import type { Redact } from '../log/redact.ts';
 import type { TextCalls } from '../models/textCalls.ts';
 import type { PhaseRunner } from '../plugins/phases.ts';
 import type { WorkObserver, workObserverOf } from '../plugins/workObserver.ts';
-import type { LogHandle } from '../stores/logStore.ts';
+import { hostError, type LogHandle } from '../stores/logStore.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
 import type { retryOf } from '../tools/toolRetry.ts';
 import { type Answer, admitCommand, type Command, CommandQueue, diagnostic, lateResult } from './commands.ts';
@@ -165,7 +165,7 @@ export class Runtime {
       settled: () => this.#settled(),
       cancelling: () => this.isCancelling,
       uncancelled: () => this.#endCancels(),
-      refused: (actId, error) => this.commands.refuse({ actId }, storeError('append', error)),
+      refused: (actId, error) => this.commands.refuse({ actId }, hostError('append', error)),
       broke: (error) => this.#broke(error),
       inspect: observer?.charts,
       interpreter,

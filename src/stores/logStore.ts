@@ -4,7 +4,7 @@
  */
 import type { Observable } from 'rxjs';
 import type { Diagnostic, Json, LogEntry, NewEntry } from '../../machines/vocabulary.ts';
-import { RunchartError, StoreConflictError } from '../errors.ts';
+import { RunchartError, StoreConflictError, thrownText } from '../errors.ts';
 import type { Live } from '../live.ts';
 
 /** A row in a list of conversations. */
@@ -97,6 +97,12 @@ export type Durability = 'process' | 'power';
 
 /** The error for a conversation that does not exist. */
 export const noConversation = (): RunchartError => new RunchartError('not_found', 'there is no such conversation');
+
+/** Returns what a host receives for an error of a store: one that is not the library's own becomes a RunchartError `store`. */
+export const hostError = (act: string, cause: unknown): unknown =>
+  RunchartError.isRunchartError(cause)
+    ? cause
+    : new RunchartError('store', `the store could not ${act}: ${thrownText(cause)}`, { cause });
 
 /** The options of a store's `open`. */
 export interface StoreOpening {
