@@ -116,6 +116,17 @@ const PASTE_ON = '\x1b[?2004h';
 const PASTE_OFF = '\x1b[?2004l';
 const line = (text: string) => ownLine(['plain', text]);
 
+test('it reads keys and pasted text as such, and is restored where the program exits at once', () => {
+  const before = process.listeners('exit');
+  const { modes, written } = drawn();
+  expect([modes, written]).toEqual([[true], [PASTE_ON]]);
+  for (const listener of process.listeners('exit').filter((each) => !before.includes(each))) listener(1);
+  expect([modes, written]).toEqual([
+    [true, false],
+    [PASTE_ON, PASTE_OFF],
+  ]);
+});
+
 describe('a terminal that is closed', () => {
   test('has written what was committed, has no foot and no listener, and draws no more', () => {
     const exits = process.listenerCount('exit');
@@ -187,7 +198,9 @@ test('a key that hands the terminal over is not drawn into the other program', a
 test('a stopped program gives the terminal back, and takes it again when it continues', async () => {
   const kill = vi.spyOn(process, 'kill').mockReturnValue(true);
   onTestFinished(() => kill.mockRestore());
-  const { modes, written, types } = drawn();
+  const { modes, written, types } = drawn({
+    view: () => ({ lines: [line('working')], question: ['plain', '>'], isAwaiting: true }),
+  });
   await types('ab', '\x1a');
   expect(kill.mock.calls).toEqual([[0, 'SIGTSTP']]);
   expect([modes.at(-1), written.includes(PASTE_OFF)]).toEqual([false, true]);
@@ -198,7 +211,7 @@ test('a stopped program gives the terminal back, and takes it again when it cont
   // The shell has written above, which stays.
   const screen = new TerminalScreen(80);
   screen.write(`one\r\ntwo\r\n${written.at(-1)}`);
-  expect(screen.rows).toEqual(['one', 'two', '> ab']);
+  expect(screen.rows).toEqual(['one', 'two', 'working', '> ab']);
   expect(process.listenerCount('SIGCONT')).toBe(0);
 });
 
