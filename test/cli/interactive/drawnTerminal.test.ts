@@ -227,6 +227,20 @@ test('it is drawn ten times a second while something turns, and else not', () =>
   expect(written).toHaveLength(10);
 });
 
+test('committed lines are written once, above a foot that is lower than the screen', async () => {
+  const working = Array.from({ length: 40 }, (_, at) => line(`working ${at}`));
+  const { terminal, written, types } = drawn(
+    { view: () => ({ lines: working, question: ['plain', '>'], isAwaiting: true }) },
+    { rows: 10 },
+  );
+  terminal.commit([line('one')]);
+  vi.advanceTimersByTime(20);
+  await types('a', 'b');
+  const screen = new TerminalScreen(80);
+  for (const text of written.slice(1)) screen.write(text);
+  expect(screen.rows).toEqual(['one', ...working.slice(-8).map(({ spans: [span] }) => span?.[1]), '> ab']);
+});
+
 test('any number of lines is written at once', () => {
   const { terminal, written } = drawn();
   terminal.commit(Array.from({ length: 200_000 }, () => line('x')));
