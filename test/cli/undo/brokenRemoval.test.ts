@@ -1,20 +1,11 @@
 /** A history whose oldest request cannot be removed: the content is not kept, and the next one is counted anew. */
-import * as files from 'node:fs/promises';
+import files from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { FileHistory } from '../../../src/cli/undo/fileHistory.ts';
 import type { Place } from '../../../src/tools/coding/workspace.ts';
-
-const busy = vi.hoisted(() => ({ isBusy: false }));
-vi.mock('node:fs/promises', async (original) => {
-  const actual = await original<typeof files>();
-  const rm: typeof actual.rm = (path, options) =>
-    busy.isBusy && options?.recursive
-      ? Promise.reject(Object.assign(new Error('busy'), { code: 'EBUSY' }))
-      : actual.rm(path, options);
-  return { ...actual, rm };
-});
 
 test('a content that needs room is not kept while the oldest request cannot be removed, and is kept afterwards', async () => {
   const root = await files.realpath(await files.mkdtemp(join(tmpdir(), 'runchart-removal-')));
@@ -26,13 +17,16 @@ test('a content that needs room is not kept while the oldest request cannot be r
     return history.keep(request, { kind: 'place', root, path, name: request, type: 'file' } satisfies Place);
   };
   expect((await keep('m1')).kind).toBe('file');
-  busy.isBusy = true;
-  onTestFinished(() => {
-    busy.isBusy = false;
-  });
+  const remove = vi.spyOn(files, 'rm').mockRejectedValue(Object.assign(new Error('busy'), { code: 'EBUSY' }));
+  const restore = (): void => {
+    remove.mockRestore();
+    syncBuiltinESMExports();
+  };
+  onTestFinished(restore);
+  syncBuiltinESMExports();
   for (const request of ['m2', 'm3'])
     expect(await keep(request)).toEqual({ kind: 'unkept', why: 'it could not be stored (EBUSY)' });
-  busy.isBusy = false;
+  restore();
   expect((await keep('m4')).kind).toBe('file');
   expect(await files.readdir(history.fileOf('m1', '')).catch(() => 'removed')).toBe('removed');
 });
