@@ -226,9 +226,10 @@ class OpenAgent implements EngineAgent {
 
   async close(): Promise<void> {
     this.#closed = true;
-    const closings = await Promise.allSettled([...this.#open.values()].map(closeOpened));
+    const closings = [...this.#open.values()].map(closeOpened);
+    await Promise.allSettled(closings);
     for (const watcher of watchers.get(this) ?? []) watcher.closed();
-    for (const closing of closings) if (closing.status === 'rejected') throw closing.reason;
+    await Promise.all(closings);
   }
 
   async #openAs(id: string, options: OpenOptions, attended: boolean) {

@@ -32,20 +32,11 @@ class RemoteRun extends RunHandle {
     this.#answered = answered;
   }
 
-  override [Symbol.asyncIterator](): AsyncIterator<Item> {
-    return this.#items();
-  }
-
-  async *#items(): AsyncGenerator<Item> {
+  override async *[Symbol.asyncIterator](): AsyncGenerator<Item> {
     await this.#answered;
     const first = this.#log.entries.findIndex((entry) => entry.runId === this.id);
     this.since = first < 0 ? undefined : first;
-    const items = super[Symbol.asyncIterator]();
-    try {
-      for (let next = await items.next(); !next.done; next = await items.next()) yield next.value;
-    } finally {
-      await items.return?.();
-    }
+    yield* { [Symbol.asyncIterator]: () => super[Symbol.asyncIterator]() };
   }
 }
 
@@ -139,10 +130,14 @@ export class RemoteRuns {
   #accepted(run: RemoteRun, answer: Awaited<Accepting>): void {
     if (run.ended) return;
     if (answer.runId !== undefined) run.id = answer.runId;
-    const entries = this.#log.entries.filter((entry) => entry.runId === run.id);
+    const entries = this.#entriesOf(run);
     if (isOver(entries)) this.#finishInLog(run, entries);
     else if (answer.termination) this.#finish(run, answer as RunOutput, entries);
     else if (entries.length === 0 && this.#isReturned(run)) this.#finish(run, givenBack(run.id));
+  }
+
+  #entriesOf({ id }: RunHandle): LogEntry[] {
+    return this.#log.entries.filter(({ runId }) => runId === id);
   }
 
   #isReturned({ id }: RunHandle): boolean {
@@ -175,11 +170,9 @@ export class RemoteRuns {
   #over(): void {
     this.#stopWaiting();
     this.#stopWaiting = () => {};
-    const ids = new Set([...this.#open].map(({ id }) => id));
-    for (const id of ids) {
-      const entries = this.#log.entries.filter((entry) => entry.runId === id);
-      if (!isOver(entries)) continue;
-      for (const run of this.#open) if (run.id === id) this.#finishInLog(run, entries);
+    for (const run of this.#open) {
+      const entries = this.#entriesOf(run);
+      if (isOver(entries)) this.#finishInLog(run, entries);
     }
   }
 

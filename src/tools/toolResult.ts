@@ -40,17 +40,14 @@ export const erred = (code: string, words: string): Erred => ({
   content: textPart(words),
 });
 
-/** The number of UTF-16 units from one end that fit into `bytes`; a surrogate pair is not split. */
-function unitsWithin(words: string, bytes: number, from: 'head' | 'tail'): number {
-  const codeAt = (at: number): number => words.codePointAt(at) ?? 0;
+/** The number of UTF-16 units of the first characters that fit into `bytes`. */
+function unitsWithin(characters: Iterable<string>, bytes: number): number {
   let bytesLeft = bytes;
   let units = 0;
-  while (units < words.length) {
-    const at = from === 'head' ? units : words.length - units - 1;
-    const code = from === 'tail' && codeAt(at - 1) > 0xffff ? codeAt(at - 1) : codeAt(at);
-    bytesLeft -= code < 0x80 ? 1 : code < 0x800 ? 2 : code > 0xffff ? 4 : 3;
+  for (const character of characters) {
+    bytesLeft -= bytesOf(character);
     if (bytesLeft < 0) break;
-    units += code > 0xffff ? 2 : 1;
+    units += character.length;
   }
   return units;
 }
@@ -59,8 +56,9 @@ function unitsWithin(words: string, bytes: number, from: 'head' | 'tail'): numbe
 export function cut(words: string, bytesMax: number): string {
   if (words.length * 3 <= bytesMax || (words.length <= bytesMax && bytesOf(words) <= bytesMax)) return words;
   const half = Math.max(0, Math.floor((bytesMax - MARK_BYTES) / 2));
-  const head = unitsWithin(words, half, 'head');
-  const tail = unitsWithin(words, half, 'tail');
+  const head = unitsWithin(words, half);
+  // A character has a byte or more, so the first of these, which may be half of one, does not fit.
+  const tail = unitsWithin([...words.slice(-half - 1)].reverse(), half);
   const bytesOmitted = words.length - head - tail;
   return `${words.slice(0, head)}\n[${bytesOmitted} characters left out]\n${words.slice(words.length - tail)}`;
 }
