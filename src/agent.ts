@@ -219,8 +219,8 @@ class OpenAgent implements EngineAgent {
       return result;
     } finally {
       await conversation.close();
-      // Nobody has the id of a conversation whose only message was refused.
-      if (!run) await this.profile.store.delete(id).catch(() => undefined);
+      // Nobody has the id of a conversation whose only message was refused. With more entries it is an older one.
+      if (!run && conversation.log().length < 2) await this.profile.store.delete(id).catch(() => undefined);
     }
   }
 

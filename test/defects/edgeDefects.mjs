@@ -19,7 +19,7 @@ export const edges = [
     id: 'client-mixes-two-logs',
     about: 'a client continues with the log of another conversation that has the same id now',
     witness: 'test/client/connection.test.ts',
-    edits: [['beginning.createdAt !== overview.createdAt', 'false']],
+    edits: [["return first?.type === 'conversation' && first.createdAt !== createdAt", 'return false']],
   },
   {
     id: 'address-before-header',

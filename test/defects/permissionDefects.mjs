@@ -83,8 +83,8 @@ export const permissions = [
     witness: 'test/permissions/commands.property.test.ts',
     edits: [
       [
-        "const literal = path.replace(/[\\\\*?[\\]]/g, '\\\\$&')",
-        "const literal = path.replace(/[\\\\*?]/g, '\\\\$&')",
+        "const literal = parts.replace(/[\\\\*?[\\]]/g, '\\\\$&')",
+        "const literal = parts.replace(/[\\\\*?]/g, '\\\\$&')",
       ],
     ],
   },

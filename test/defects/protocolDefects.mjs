@@ -204,7 +204,7 @@ export const outside = [
     id: 'state-written-again',
     about: 'the state of an AG-UI page is written again with each request',
     witness: 'test/transports/agUiPages.test.ts',
-    edits: [['canonical(value) !== canonical(own[key] ?? null)', 'value !== own[key]']],
+    edits: [['canonical(value) === canonical(own[key] ?? null)', 'value === own[key]']],
   },
   {
     id: 'list-beyond-its-limit',

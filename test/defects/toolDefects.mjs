@@ -33,9 +33,7 @@ export const tools = [
     id: 'cut-surrogate',
     about: 'a surrogate pair is split at the cut',
     witness: 'test/hostile/toolOutput.test.ts',
-    edits: [
-      ['return units > 0 && units <= last && (at(units - 1) & 0xfc00) === split ? units - 1 : units;', 'return units;'],
-    ],
+    edits: [['[...words.slice(-half - 1)].reverse()', "words.slice(-half - 1).split('').reverse()"]],
   },
   {
     id: 'cut-before-redact',
