@@ -108,10 +108,8 @@ export class EventReader {
 
   #mayPass({ error, isPassing }: ReturnType<typeof failureOf>): boolean {
     if (isPassing) return true;
+    if (error.code === 'bad_answer') return ++this.#unusable < STRIKES;
     // A token may have expired: the next request asks for another one.
-    if (error.code === 'unauthorized') this.#refused += 1;
-    else if (error.code === 'bad_answer') this.#unusable += 1;
-    else return false;
-    return Math.max(this.#refused, this.#unusable) < STRIKES;
+    return error.code === 'unauthorized' && ++this.#refused < STRIKES;
   }
 }

@@ -41,8 +41,6 @@ export class RemoteConnection implements EventTarget, RemoteLink {
   /** Acts that wait until the log that began at this time has so many entries. */
   #waiting: { createdAt?: number | undefined; entries: number; resolve(): void }[] = [];
   #reading: Promise<void> = Promise.resolve();
-  #isRefreshing = false;
-  #isRefreshDue = false;
   #hasNewEntries = false;
   #ended: (error: RunchartError) => void = () => {};
 
@@ -68,7 +66,7 @@ export class RemoteConnection implements EventTarget, RemoteLink {
   }
 
   /** Resolves when the log has so many entries, or all of the log that begins in its place, or the connection has ended. */
-  upTo({ createdAt, entries }: { createdAt?: number; entries: number }): Promise<void> {
+  upTo(entries: number, createdAt?: number): Promise<void> {
     if (this.log.entries.length >= entries || this.#abort.signal.aborted) return Promise.resolve();
     return new Promise((resolve) => void this.#waiting.push({ createdAt, entries, resolve }));
   }
@@ -121,7 +119,9 @@ export class RemoteConnection implements EventTarget, RemoteLink {
     if (event === 'overview') return this.#begun(overviewIn(value));
     if (event === 'live') {
       this.log.takeSignal(value);
-      if (this.log.hasSubAgents && tellsOfWaiting(value)) void this.#refresh();
+      // After a failure, the next connection begins with an overview.
+      if (this.log.hasSubAgents && tellsOfWaiting(value))
+        void this.log.refresh((changes) => this.#takeCurrent(changes));
       return;
     }
     const { length } = this.log.entries;
@@ -156,7 +156,7 @@ export class RemoteConnection implements EventTarget, RemoteLink {
 
   async #takeAnswer(answer: unknown, changes: number): Promise<void> {
     const overview = overviewIn((answer as { overview?: unknown }).overview);
-    await this.upTo(overview);
+    await this.upTo(overview.entries, overview.createdAt);
     // The status of an earlier log does not hold for this one.
     if (!this.#isOther(overview)) this.log.takeOverview(overview, changes);
   }
@@ -168,22 +168,9 @@ export class RemoteConnection implements EventTarget, RemoteLink {
   }
 
   /** Only the server has the waiting calls of sub-agents beside which other work still runs. */
-  async #refresh(): Promise<void> {
-    this.#isRefreshDue = true;
-    if (this.#isRefreshing) return;
-    this.#isRefreshing = true;
+  async #takeCurrent(changes: number): Promise<void> {
     const { signal } = this.#abort;
-    // A call that waits by now may not be in the answer that is on its way.
-    while (this.#isRefreshDue) {
-      this.#isRefreshDue = false;
-      const changes = this.log.statusChanges;
-      try {
-        await this.#takeAnswer(await this.#options.calls.call('GET', `${this.#path}?overview`, { signal }), changes);
-      } catch {
-        // The next connection begins with an overview.
-      }
-    }
-    this.#isRefreshing = false;
+    await this.#takeAnswer(await this.#options.calls.call('GET', `${this.#path}?overview`, { signal }), changes);
   }
 
   #end(state: ConnectionState): void {

@@ -42,7 +42,7 @@ export class ServerConversation<Output = unknown> extends RemoteConversation<Out
   async begin(entries: number): Promise<this> {
     this.#connection.begin();
     // The first event of the connection names the log and its length.
-    await this.#connection.upTo({ entries });
+    await this.#connection.upTo(entries);
     const { error } = this.connection;
     if (error) throw error;
     return this;

@@ -46,6 +46,8 @@ export class RemoteLog {
   #overview: ConversationOverview | undefined;
   #status: ConversationStatus = 'idle';
   #statusChanges = 0;
+  #refreshing: Promise<void> = Promise.resolve();
+  #nextRefresh: Promise<void> | undefined;
   #state: { readonly [key: string]: Json } | undefined;
   #ending: Ending | undefined;
 
@@ -217,6 +219,19 @@ export class RemoteLog {
     this.#overview = overview;
     const isLast = statusChanges === this.#statusChanges && overview.entries > this.entries.length;
     if (isLast || overview.entries === this.entries.length) this.#setStatus(overview.status);
+  }
+
+  /**
+   * Resolves when `take` has taken an overview that was asked for after this call, or has failed. It receives `statusChanges`. Calls
+   * share the one that waits for the answer on its way.
+   */
+  refresh(take: (statusChanges: number) => Promise<void>): Promise<void> {
+    this.#nextRefresh ??= this.#refreshing.then(() => {
+      this.#nextRefresh = undefined;
+      this.#refreshing = take(this.#statusChanges).catch(() => undefined);
+      return this.#refreshing;
+    });
+    return this.#nextRefresh;
   }
 
   /** The status that the log alone says, where no run is under way. */

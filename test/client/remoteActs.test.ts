@@ -326,7 +326,7 @@ describe('the link to a process that holds a conversation', () => {
     }
   });
 
-  it('asks again for the waiting calls of sub-agents where one begins to wait while it asks, and then tells all who wait', async () => {
+  it('asks again for the waiting calls of sub-agents where one begins to wait while it asks, and tells nobody by an earlier answer', async () => {
     const entries = [
       { type: 'conversation', schema: 1, cwd: '/', createdAt: 1 },
       { type: 'run-started', runId: 'r' },
@@ -351,15 +351,19 @@ describe('the link to a process that holds a conversation', () => {
       link.sync().then(() => {
         synced += 1;
       });
-    const both = [sync(), sync()];
+    const first = sync();
     await expect.poll(() => answers.length).toBe(1);
+    const second = [sync(), sync()];
     const call = { callId: 'x', name: 'pay', args: {}, reason: 'approval', suspension: 1, path: ['outer', 'x'] };
     await flush();
     answers[0]?.([]);
+    await first;
     await expect.poll(() => answers.length).toBe(2);
-    expect(synced).toBe(0);
+    await flush();
+    expect(synced).toBe(1);
     answers[1]?.([call]);
-    await Promise.all(both);
+    await Promise.all(second);
+    expect(answers).toHaveLength(2);
     expect(link.log.pending.map(({ callId }) => callId)).toEqual(['x']);
   });
 

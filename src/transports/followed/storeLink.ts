@@ -69,8 +69,6 @@ export class StoreLink implements RemoteLink {
   #ended: RunchartError | undefined;
   #isHeld = true;
   #isViewDue = false;
-  #isRefreshDue = false;
-  #refreshing: Promise<void> | undefined;
 
   constructor(options: LinkOptions) {
     this.#options = options;
@@ -239,27 +237,12 @@ export class StoreLink implements RemoteLink {
     return { length: (overview as ConversationOverview).entries, isHeld: true };
   }
 
-  /** Resolves when an answer is here that the holder gave after the call. */
   #refresh(): Promise<void> {
-    this.#isRefreshDue = true;
-    this.#refreshing ??= this.#refreshWhileDue().finally(() => {
-      this.#refreshing = undefined;
+    // After a failure, the next request asks again.
+    return this.log.refresh(async (changes) => {
+      const { overview } = await this.ask({ type: 'overview' });
+      this.log.takeOverview(overview as ConversationOverview, changes);
     });
-    return this.#refreshing;
-  }
-
-  async #refreshWhileDue(): Promise<void> {
-    // A call that waits by now may not be in the answer that is on its way.
-    while (this.#isRefreshDue) {
-      this.#isRefreshDue = false;
-      const changes = this.log.statusChanges;
-      try {
-        const { overview } = await this.ask({ type: 'overview' });
-        this.log.takeOverview(overview as ConversationOverview, changes);
-      } catch {
-        // The next request asks again.
-      }
-    }
   }
 
   #wait(ms: number): Promise<void> {
