@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import type { Conversation } from '../conversation/conversation.ts';
-import { portNumber } from '../listening.ts';
+import { portNumber } from '../transports/nodeHandler.ts';
 import { checkOptionsOf, flag, object } from '../validation.ts';
 import { Observed } from './observed.ts';
 import { builtPage } from './pageFiles.ts';

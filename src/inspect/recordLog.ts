@@ -351,7 +351,7 @@ function textOfTime(at: number): string {
   return timeText.text;
 }
 
-/** Stands for a chart that is too large: a page needs a chart of this shape. */
+/** Takes the place of a chart that is too large, because a page needs a chart of this shape. */
 function undrawn({ name, root: { id, key } }: Chart): Chart {
   const description = 'This chart is too large to be drawn.';
   return { name, root: { id, key, type: 'atomic', states: [], transitions: [], description } };

@@ -7,7 +7,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { listening } from '../listening.ts';
+import { listening } from '../transports/nodeHandler.ts';
 import type { Observed } from './observed.ts';
 import { PageConnection, type PageOptions } from './page.ts';
 import { fileAt, fileHeaders, isDocument, type PageFiles } from './pageFiles.ts';

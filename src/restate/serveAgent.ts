@@ -1,8 +1,8 @@
 /** Serves the conversations of an agent to a Restate server. Rule: it listens on this machine alone, unless told otherwise. */
 import { type Agent, engineAgentOf } from '../agent.ts';
 import { ConfigurationError, RunchartError, thrownMessage } from '../errors.ts';
-import { listening, portNumber } from '../listening.ts';
 import type { LogStore } from '../stores/logStore.ts';
+import { listening, portNumber } from '../transports/nodeHandler.ts';
 import { checkOptionsOf, hasMethods, list, nonEmptyText, object } from '../validation.ts';
 import type { BlobStore } from './blobStore.ts';
 import { blobStoreOf, storeValidator } from './blobsOfStore.ts';

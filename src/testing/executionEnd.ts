@@ -53,7 +53,7 @@ function once(ended: Ended): Ended {
 function awaited(value: PromiseLike<unknown>, ended: Ended): PromiseLike<unknown> {
   const end = once(ended);
   return {
-    // biome-ignore lint/suspicious/noThenProperty: it stands for the promise of the tool.
+    // biome-ignore lint/suspicious/noThenProperty: it replaces the promise of the tool.
     then(resolve, reject) {
       try {
         return value.then(

@@ -17,7 +17,7 @@ class Opened {
   }
 }
 
-/** An agent whose openings end when they are told to. */
+/** An agent whose openings wait until the test ends them. */
 function slowAgent() {
   const openings: { id: string | undefined; end(error?: Error): Promise<void> }[] = [];
   const open = (id?: string): Promise<Opened> =>

@@ -37,7 +37,7 @@ export const DOORS =
   /^machines\/(index|internal|verbs|vocabulary|log\/earlierMessages|log\/entryKinds|tools\/toolGroups)\.ts$/;
 
 /** The leaves of `src/`: every room above may import them. */
-export const LEAVES = ['errors', 'validation', 'json', 'timeLimit', 'live', 'listening', 'onDemand', 'printable'].map(
+export const LEAVES = ['errors', 'validation', 'json', 'timeLimit', 'live', 'onDemand', 'printable'].map(
   (leaf) => `src/${leaf}.ts`,
 );
 /** The folders below charts and folds. */

@@ -20,8 +20,8 @@ const TEXT_MAX = 100_000;
 const OUTPUT_HALF = 8_192;
 
 /**
- * `notes`: texts that the model receives after the message. `meaning`: the text that a command stands for. `typed`: the
- * texts whose `@` attaches files; piped text is not one of them.
+ * `notes`: texts that the model receives after the message. `meaning`: the text of a command. `typed`: the texts
+ * whose `@` attaches files. Piped text is not one of them.
  */
 export async function messageContent(
   text: string,
