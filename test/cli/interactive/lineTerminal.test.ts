@@ -3,6 +3,7 @@ import { PassThrough } from 'node:stream';
 import { afterEach, expect, test, vi } from 'vitest';
 import { LineTerminal, type TerminalSource } from '../../../src/cli/interactive/conversationTerminal.ts';
 import { foreignLine, ownLine, type TextLine } from '../../../src/cli/interactive/textRows.ts';
+import { keptOutput } from './talkBench.ts';
 
 afterEach(() => void vi.useRealTimers());
 
@@ -19,18 +20,11 @@ function lines(columns?: number) {
     end: () => void acts.push('end'),
   } as unknown as TerminalSource;
   const typed = new PassThrough();
-  let written = '';
-  const output = {
-    write(text: string) {
-      written += text;
-    },
-    styled: false,
-    columns,
-  };
+  const { output, written } = keptOutput(columns);
   const terminal = new LineTerminal(typed, output, source);
   const shown = (): string => {
     vi.advanceTimersByTime(60);
-    return written;
+    return written();
   };
   const turns = async (): Promise<void> => {
     for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));

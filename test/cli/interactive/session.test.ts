@@ -11,7 +11,7 @@ import { rowsOf, rowText } from '../../../src/cli/interactive/textRows.ts';
 import { permissions } from '../../../src/permissions/permissions.ts';
 import { loadConfiguration } from '../../../src/session/configuration.ts';
 import { call, deaf, type Reply, t } from '../../support/scriptedReplies.ts';
-import { agentOf, deploys, ListTerminal, talk, talkWith } from './talkBench.ts';
+import { agentOf, deploys, keptOutput, ListTerminal, talk, talkWith } from './talkBench.ts';
 
 test('text typed before the session is open is its first request', async () => {
   const { made, model } = await agentOf(['hello']);
@@ -417,29 +417,22 @@ describe('a terminal without cursor movement', () => {
   test('it receives whole lines: a question appears once, a line answers it, and no cursor moves', async () => {
     const { made, ran } = await agentOf([[t('I will.\n'), call('c1', 'Deploy', { to: 'prod' })], 'done']);
     const typed = new PassThrough();
-    let written = '';
-    const output = {
-      write(text: string) {
-        written += text;
-      },
-      styled: false,
-      columns: 60,
-    };
+    const { output, written } = keptOutput(60);
     const clock = new SimulatedClock();
     const session = new InteractiveSession(made, (source) => new LineTerminal(typed, output, source), clock);
     await session.open(undefined);
-    await expect.poll(() => written).toMatch(/\n> $/);
+    await expect.poll(written).toMatch(/\n> $/);
     typed.write('go\n');
-    await expect.poll(() => written).toMatch(/\n┃ run it\? \[y\]es, \[n\]o, \[e\]dit, \[a\]lways, \[k\]eep: $/);
+    await expect.poll(written).toMatch(/\n┃ run it\? \[y\]es, \[n\]o, \[e\]dit, \[a\]lways, \[k\]eep: $/);
     clock.increment(QUESTION_MS);
     typed.write('what?\n');
-    await expect.poll(() => written).toMatch(/that is no answer.*\n┃ run it\?.*: $/);
+    await expect.poll(written).toMatch(/that is no answer.*\n┃ run it\?.*: $/);
     typed.write('y\n');
-    await expect.poll(() => written).toMatch(/\n■ completed.*\n> $/);
+    await expect.poll(written).toMatch(/\n■ completed.*\n> $/);
     expect(ran).toEqual(['prod']);
     // Once for each of the two waits.
-    expect(written.match(/\n> /g)).toHaveLength(2);
-    expect(written.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
+    expect(written().match(/\n> /g)).toHaveLength(2);
+    expect(written().replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
     typed.end();
     expect(await session.finished).toBe('done');
     session.close();

@@ -126,3 +126,16 @@ export async function talkWith(
 }
 
 export const deploys = (to: string, id = 'c1', name = 'Deploy'): Reply => [call(id, name, { to })];
+
+/** An output that keeps what was written to it. */
+export function keptOutput(columns: number | undefined) {
+  const kept = { text: '' };
+  const output = {
+    write(text: string) {
+      kept.text += text;
+    },
+    styled: false,
+    columns,
+  };
+  return { output, written: () => kept.text };
+}
