@@ -56,7 +56,6 @@ export class InteractiveSession implements TerminalSource {
   #queued = new AbortController();
   readonly #questions: CallQuestions;
   #formats: TextFormats | undefined;
-  #loadingFormats: Promise<TextFormats> | undefined;
   #busySince: number | undefined;
   #runs = new WeakSet<Run>();
   readonly #chooser: SessionChooser;
@@ -67,11 +66,11 @@ export class InteractiveSession implements TerminalSource {
   constructor(made: CodingAgent, terminal: TerminalMaker, clock?: SimulatedClock) {
     this.#made = made;
     this.#prompt = createActor(promptMachine, clock ? { clock } : {});
-    let leave: (how: 'done' | 'interrupted') => void = () => {};
-    this.finished = new Promise((resolve) => (leave = resolve));
-    this.#prompt.on('*', (act) => {
-      if (act.type === 'leave') leave(act.code);
-      else this.#perform(act).catch((error: unknown) => this.#say('red', thrownText(error)));
+    this.finished = new Promise((leave) => {
+      this.#prompt.on('*', (act) => {
+        if (act.type === 'leave') leave(act.code);
+        else this.#perform(act).catch((error: unknown) => this.#say('red', thrownText(error)));
+      });
     });
     this.#prompt.subscribe(() => this.#terminal?.changed());
     this.#prompt.start();
@@ -203,9 +202,9 @@ export class InteractiveSession implements TerminalSource {
   }
 
   /** The parsers are loaded after the first draw, so that the program starts without them. */
-  #loadFormats(): Promise<TextFormats> {
-    this.#loadingFormats ??= import('../formatted/textFormats.ts').then((it) => (this.#formats = it.default));
-    return this.#loadingFormats;
+  async #loadFormats(): Promise<TextFormats> {
+    this.#formats ??= (await import('../formatted/textFormats.ts')).default;
+    return this.#formats;
   }
 
   #say(style: Style, text: string): void {
