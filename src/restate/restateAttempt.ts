@@ -4,10 +4,19 @@
  */
 import type * as Restate from '@restatedev/restate-sdk';
 import type { LogEntry } from '../../machines/internal.ts';
+import { platformPorts } from '../runtime/hostPorts.ts';
 import type { ConversationRow } from '../stores/conversationRow.ts';
 import { addToRow } from '../stores/conversationSummary.ts';
 import type { ActAnswer } from '../stores/logStore.ts';
-import type { CarriedRun, EngineAttempt, RecordedLine, StoredLog, WaitingAct } from './chain/engineAttempt.ts';
+import type {
+  AttemptListener,
+  CarriedRun,
+  EngineAttempt,
+  EngineTimer,
+  RecordedLine,
+  StoredLog,
+  WaitingAct,
+} from './chain/engineAttempt.ts';
 import { type ContentStore, LARGEST_CHARACTERS } from './contentStore.ts';
 import type { LiveHub } from './liveHub.ts';
 import {
@@ -75,6 +84,7 @@ export class RestateAttempt implements EngineAttempt {
   /** By the id of their conversation. */
   readonly #contents = new Map<string, ContentStore>();
   #bell: Restate.RestatePromise<unknown> | undefined;
+  readonly #timers = new Map<EngineTimer, Restate.RestatePromise<{ timer: EngineTimer }>>();
   #row: ConversationRow | undefined;
   #version = 0;
   #carried: { version: number; pages: number } | null = null;
@@ -100,7 +110,7 @@ export class RestateAttempt implements EngineAttempt {
     return contents.isKept ? contents : undefined;
   }
 
-  async step<T>(name: string, act: () => T | Promise<T>, rung?: () => Promise<void>): Promise<T> {
+  async step<T>(name: string, act: () => T | Promise<T>, listener?: AttemptListener): Promise<T> {
     await this.sent();
     const { sdk, ctx } = this.#options;
     const contents = this.#contentsOf();
@@ -113,14 +123,41 @@ export class RestateAttempt implements EngineAttempt {
       })
       .map((recorded) => ({ recorded }));
     for (;;) {
-      const bell = rung ? this.#bell : undefined;
-      const { recorded } = bell
-        ? await sdk.RestatePromise.race([run, bell.map(() => ({ recorded: undefined }))])
-        : await run;
-      if (recorded !== undefined) return JSON.parse(await contents.whole<string>(recorded)) as T;
-      this.#bell = undefined;
-      await rung?.();
+      const first = listener ? await sdk.RestatePromise.race([run, ...this.#waits()]) : await run;
+      if ('recorded' in first) return JSON.parse(await contents.whole<string>(first.recorded)) as T;
+      if (listener) await this.#tell(first, listener);
     }
+  }
+
+  startTimer(timer: EngineTimer): void {
+    const { ctx } = this.#options;
+    this.#unsent.push(() => {
+      const elapsed = ctx.sleep(Math.max(0, timer.until - platformPorts.now()));
+      this.#timers.set(
+        timer,
+        elapsed.map(() => ({ timer })),
+      );
+    });
+  }
+
+  async listen(listener: AttemptListener): Promise<void> {
+    await this.sent();
+    await this.#tell(await this.#options.sdk.RestatePromise.race(this.#waits()), listener);
+  }
+
+  /** What may come: the bell, and the timers. */
+  #waits(): Restate.RestatePromise<{ timer?: EngineTimer }>[] {
+    const bell = this.#bell?.map(() => ({}));
+    return [...(bell ? [bell] : []), ...this.#timers.values()];
+  }
+
+  async #tell({ timer }: { timer?: EngineTimer }, { rung, elapsed }: AttemptListener): Promise<void> {
+    if (timer) {
+      this.#timers.delete(timer);
+      return elapsed(timer);
+    }
+    this.#bell = undefined;
+    await rung();
   }
 
   async takeActs(isListening: boolean): Promise<readonly WaitingAct[]> {

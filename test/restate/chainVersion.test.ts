@@ -101,6 +101,10 @@ async function repeat({ carried, log }: Recorded): Promise<void> {
     step: async () => {
       throw new Repeated();
     },
+    startTimer: () => {},
+    listen: async () => {
+      throw new Error('nothing waits');
+    },
     takeActs: async () => [],
     readCarried: async () => carried,
     readLog: async () => {

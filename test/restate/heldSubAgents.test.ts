@@ -8,6 +8,7 @@ function held() {
   const attempt = {
     append: () => undefined,
     blobsOf: () => undefined,
+    startTimer: () => undefined,
     readLog: async (id?: string) => {
       read.push(id ?? '');
       return { entries: [], version: 1 };

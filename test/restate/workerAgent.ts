@@ -1,14 +1,15 @@
 /**
- * The agent of the tests. Its model does what the last message says: a list of tools to call, or a number of rounds. Its tools write each
- * start and end to a file.
+ * The agent of the tests. Its model does what the last message says: a list of tools to call, or a number of rounds. It may be busy at
+ * its first call. Its tools write each start and end to a file, and so does a busy model.
  */
-import { appendFileSync, existsSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import {
   createAgent,
   defineTool,
   type Model,
+  ModelError,
   type ModelPart,
   subAgents,
   type Tool,
@@ -56,10 +57,20 @@ const tool = (name: string, options: { idempotent?: boolean; needsApproval?: boo
     execute: (args, context) => execute(name, args, context),
   });
 
+/** Fails at the first call with this key. */
+function mayBeBusy(ms: string, key: string): void {
+  const note = JSON.stringify({ what: 'asked', name: 'model', key, by: values.name, at: Date.now() });
+  const isFirst = !readFileSync(ledger, 'utf8').includes(`"key":"${key}"`);
+  appendFileSync(ledger, `${note}\n`);
+  if (isFirst) throw new ModelError({ code: 'rate-limit', retryAfterMs: Number(ms) });
+}
+
 const model: Model = {
   id: 'told',
   async *stream({ messages, tools }): AsyncIterable<ModelPart> {
     const last = messages.at(-1);
+    const [, ms, key] = /BUSY (\d+) OF (\w+)/.exec(JSON.stringify(messages)) ?? [];
+    if (ms && key) mayBeBusy(ms, key);
     const rounds = Number(
       /ROUNDS (\d+)/.exec(JSON.stringify([...messages].reverse().find(({ role }) => role === 'user')))?.[1],
     );

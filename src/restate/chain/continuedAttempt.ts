@@ -5,7 +5,16 @@
 import type { Json, LogEntry } from '../../../machines/internal.ts';
 import { RunchartError } from '../../errors.ts';
 import type { ActAnswer } from '../../stores/logStore.ts';
-import type { CarriedRun, ChainItem, EngineAttempt, RecordedLine, StoredLog, WaitingAct } from './engineAttempt.ts';
+import type {
+  AttemptListener,
+  CarriedRun,
+  ChainItem,
+  EngineAttempt,
+  EngineTimer,
+  RecordedLine,
+  StoredLog,
+  WaitingAct,
+} from './engineAttempt.ts';
 
 type Repeated = 'attempt' | 'conversationId' | 'signal' | 'charactersMost' | 'blobsOf';
 
@@ -15,7 +24,9 @@ interface RepeatedLog {
   repeatedTo: number;
 }
 
-export class ContinuedAttempt implements Pick<EngineAttempt, Repeated | 'step' | 'takeActs' | 'readLog' | 'answer'> {
+export class ContinuedAttempt
+  implements Pick<EngineAttempt, Repeated | 'step' | 'startTimer' | 'listen' | 'takeActs' | 'readLog' | 'answer'>
+{
   readonly #inner: EngineAttempt;
   readonly #version: number;
   readonly #carried: readonly RecordedLine[];
@@ -26,6 +37,8 @@ export class ContinuedAttempt implements Pick<EngineAttempt, Repeated | 'step' |
   #isListening: boolean;
   /** By the id of the sub-agent; the conversation's own under the empty id. */
   readonly #logs = new Map<string, RepeatedLog>();
+  /** Timers that the repeated chain has started. The engine of this invocation does not know them yet. */
+  #timers: EngineTimer[] = [];
   #fault: RunchartError | undefined;
   /** The acts without an answer of a run whose chain is not repeated. */
   readonly left: readonly WaitingAct[] | undefined;
@@ -75,21 +88,55 @@ export class ContinuedAttempt implements Pick<EngineAttempt, Repeated | 'step' |
     return this.#isOwn;
   }
 
-  async step<T>(name: string, act: () => T | Promise<T>, rung?: () => Promise<void>): Promise<T> {
+  async step<T>(name: string, act: () => T | Promise<T>, listener?: AttemptListener): Promise<T> {
     for (let line = this.#next(); line; line = this.#next()) {
-      if (line.kind === 'bell' && rung) await rung();
-      else if (line.kind === 'step' && line.name === name) return line.value as T;
-      else throw this.#differs(line, name);
+      if (listener && (await this.#tellAgain(line, listener))) continue;
+      if (line.kind === 'step' && line.name === name) return line.value as T;
+      throw this.#differs(line, name);
     }
-    const ring = async (): Promise<void> => {
-      this.#lines.push({ kind: 'bell' });
-      await rung?.();
-    };
+    const recording = listener && this.#recording(listener);
     // The bell of the invocation before this one does not ring here.
-    if (rung && !this.#isListening) await ring();
-    const value = await this.#inner.step(name, act, rung && ring);
+    if (!this.#isListening) await recording?.rung();
+    const value = await this.#inner.step(name, act, recording);
     this.#lines.push({ kind: 'step', name, value: value as Json });
     return value;
+  }
+
+  startTimer(timer: EngineTimer): void {
+    if (this.#isOwn) this.#inner.startTimer(timer);
+    else this.#timers.push(timer);
+  }
+
+  async listen(listener: AttemptListener): Promise<void> {
+    const line = this.#next();
+    if (line && !(await this.#tellAgain(line, listener))) throw this.#differs(line, 'waiting');
+    if (line) return;
+    const recording = this.#recording(listener);
+    await (this.#isListening ? this.#inner.listen(recording) : recording.rung());
+  }
+
+  #recording(listener: AttemptListener): AttemptListener {
+    return {
+      rung: async () => {
+        this.#lines.push({ kind: 'bell' });
+        await listener.rung();
+      },
+      elapsed: (timer) => {
+        this.#lines.push({ kind: 'elapsed', timer });
+        listener.elapsed(timer);
+      },
+    };
+  }
+
+  /** False for a line of something else. */
+  async #tellAgain(line: RecordedLine, listener: AttemptListener): Promise<boolean> {
+    if (line.kind === 'bell') await listener.rung();
+    else if (line.kind === 'elapsed') {
+      const { id, of } = line.timer;
+      this.#timers = this.#timers.filter((timer) => timer.id !== id || timer.of !== of);
+      listener.elapsed(line.timer);
+    } else return false;
+    return true;
   }
 
   async takeActs(isListening: boolean): Promise<readonly WaitingAct[]> {
@@ -150,6 +197,7 @@ export class ContinuedAttempt implements Pick<EngineAttempt, Repeated | 'step' |
       if (repeatedTo < stored.length)
         throw this.#differs({ kind: 'log', length: stored.length }, `a log of ${repeatedTo} entries`);
     this.#isOwn = true;
+    for (const timer of this.#timers.splice(0)) this.#inner.startTimer(timer);
     return undefined;
   }
 

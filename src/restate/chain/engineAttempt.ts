@@ -23,6 +23,8 @@ export type ChainItem = { acts: number; at: number } & (
   | { kind: 'lost' }
   /** Nothing has happened for a while. The engine sees that the attempt is alive. */
   | { kind: 'beat' }
+  /** For a while, nothing but timers has been under way. */
+  | { kind: 'waiting' }
   /** Nothing is under way. */
   | { kind: 'rest' }
   /** The run is long: another invocation continues it from here. */
@@ -30,6 +32,20 @@ export type ChainItem = { acts: number; at: number } & (
   /** The conversation cannot be opened. */
   | { kind: 'refused'; code: string; message: string }
 );
+
+/** A timer of the conversation, or of its sub-agent. It elapses at the time `until`. */
+export interface EngineTimer {
+  readonly id: string;
+  readonly until: number;
+  readonly of?: string;
+}
+
+/** What an attempt is told while it waits for the engine. */
+export interface AttemptListener {
+  /** Acts wait. */
+  rung(): Promise<void>;
+  elapsed(timer: EngineTimer): void;
+}
 
 /** Something that an attempt received from the engine. */
 export type RecordedLine =
@@ -39,6 +55,8 @@ export type RecordedLine =
   | { readonly kind: 'left'; readonly acts: readonly WaitingAct[] }
   /** Acts came during the step that follows. */
   | { readonly kind: 'bell' }
+  /** A timer elapsed during the step that follows. */
+  | { readonly kind: 'elapsed'; readonly timer: EngineTimer }
   | { readonly kind: 'log'; readonly length: number; readonly of?: string };
 
 /** What the invocations before this one recorded of a run that is under way. */
@@ -71,10 +89,14 @@ export interface EngineAttempt {
     subAgent?: string,
   ): { put(bytes: Uint8Array, mediaType: string): string; get(reference: string): Promise<Uint8Array> } | undefined;
   /**
-   * Executes `act` and records what it gives, as JSON; a later attempt receives the record. `rung` is called when acts wait
+   * Executes `act` and records what it gives, as JSON; a later attempt receives the record. `listener` is told what comes
    * meanwhile. Rejects if this attempt is over.
    */
-  step<T>(name: string, act: () => T | Promise<T>, rung?: () => Promise<void>): Promise<T>;
+  step<T>(name: string, act: () => T | Promise<T>, listener?: AttemptListener): Promise<T>;
+  /** The engine waits until the timer elapses, also while there is no attempt. A step or `listen` tells when it has. */
+  startTimer(timer: EngineTimer): void;
+  /** Resolves after `listener` was told that acts wait or a timer has elapsed. The engine needs no attempt until then. */
+  listen(listener: AttemptListener): Promise<void>;
   /** Takes the acts that wait, in order. `isListening`: further ones ring during the next step. */
   takeActs(isListening: boolean): Promise<readonly WaitingAct[]>;
   /** Undefined where no run is under way. */

@@ -18,8 +18,6 @@ import { EarlierEffects } from './earlierEffects.ts';
 
 interface OpenEffect {
   request: EffectRequest;
-  /** The time of the delivery that led to the request. */
-  askedAt: number;
   /** Undefined for an effect that may be repeated, and before its intent is recorded. */
   intent?: 'own' | 'foreign';
   /** A call that only opens sub-agents. Each attempt runs it from its request on. */
@@ -36,6 +34,10 @@ export interface EngineJournalOptions {
   isLocal(request: EffectRequest): boolean;
   /** A model call that nothing accompanies may wait for another invocation. */
   mayWait(): boolean;
+  /** The engine waits for the timer, and `elapsed` is called. */
+  startTimer(id: string, until: number): void;
+  /** The working time of the cycle so far. */
+  cycleMs(): number;
   /** Called when `arrived` may have something. */
   wake(): void;
   /** No recorded delivery follows. */
@@ -78,11 +80,32 @@ export class EngineJournal implements Journal {
       this.#local.push({ type: 'effect.done', id, value: { kind: 'committed' } });
       return this.#ring();
     }
+    if (request.kind === 'timer') return this.#startTimer(request);
     const isLocal = this.#options.isLocal(request);
-    const effect: OpenEffect = { request, askedAt: this.#at, ...(isLocal && { isLocal }) };
+    const effect: OpenEffect = { request, ...(isLocal && { isLocal }) };
     this.#open.set(id, effect);
     if (!this.#options.mayRepeat(request)) this.#unintended.push(effect);
     else if (this.#isLive || isLocal) this.#begin(effect);
+  }
+
+  /** Timers are started in each attempt, because the engine measures them. */
+  #startTimer(request: EffectRequest & { kind: 'timer' }): void {
+    const { id, ofCycle } = request;
+    const ms = ofCycle ? request.ms - this.#options.cycleMs() : request.ms;
+    // The cycle has no time left: its end comes before whatever the run would start next.
+    if (ofCycle && ms <= 0) {
+      this.#local.push({ type: 'timer.elapsed', id });
+      return this.#ring();
+    }
+    this.#open.set(id, { request });
+    this.#options.startTimer(id, this.#at + ms);
+  }
+
+  /** The engine has measured the time of a timer. */
+  elapsed(id: string): void {
+    if (!this.#open.has(id)) return;
+    this.#kept.push({ at: this.#at, completion: { type: 'timer.elapsed', id } });
+    this.#options.wake();
   }
 
   drop(prefix: string): void {
@@ -246,11 +269,20 @@ export class EngineJournal implements Journal {
     this.#isLive = true;
     if (this.isLost) return;
     for (const effect of this.#open.values())
-      if (!this.#unintended.includes(effect) && !effect.isLocal) this.#begin(effect);
+      if (effect.request.kind !== 'timer' && !this.#unintended.includes(effect) && !effect.isLocal) this.#begin(effect);
     for (const completion of this.#early.splice(0)) this.#inner.put(completion);
   }
 
-  /** Timers begin again with the time that is left, and local effects in each attempt. */
+  /** Nothing is under way but timers and local effects. */
+  get isTimed(): boolean {
+    return this.#isAlone('') && this.#early.length === 0 && this.#local.length === 0 && this.#kept.length === 0;
+  }
+
+  get hasTimer(): boolean {
+    return [...this.#open.values()].some(({ request }) => request.kind === 'timer');
+  }
+
+  /** The engine measures timers, and local effects begin again in each attempt. */
   #isAlone(id: string): boolean {
     return [...this.#open.values()].every(
       ({ request, isLocal }) => request.id === id || request.kind === 'timer' || isLocal,
@@ -261,14 +293,12 @@ export class EngineJournal implements Journal {
     return this.#open.size === 0 && this.#early.length === 0 && this.#local.length === 0 && this.#kept.length === 0;
   }
 
-  #begin({ request, askedAt }: OpenEffect): void {
+  #begin({ request }: OpenEffect): void {
     if (request.kind === 'model' && this.#options.mayWait() && this.#isAlone(request.id)) {
       this.#heldBack = request.id;
       return this.#options.wake();
     }
-    if (request.kind !== 'timer') return this.#inner.start(this.#earlierEffects.before(request));
-    const passed = this.#at > 0 ? Math.max(0, this.#options.now() - askedAt) : 0;
-    this.#inner.start({ ...request, ms: Math.max(0, request.ms - passed) });
+    this.#inner.start(this.#earlierEffects.before(request));
   }
 }
 

@@ -12,11 +12,10 @@ import { platformPorts } from '../../runtime/hostPorts.ts';
 import { type Act, type ActAnswer, refuseOtherOwner } from '../../stores/logStore.ts';
 import { nextTurn } from '../../timeLimit.ts';
 import type { ContinuedAttempt } from './continuedAttempt.ts';
-import type { ChainItem, WaitingAct } from './engineAttempt.ts';
+import type { ChainItem, EngineTimer, WaitingAct } from './engineAttempt.ts';
 import { HeldSubAgents } from './heldSubAgents.ts';
 import { MemberConversation, type MemberSurroundings } from './memberConversation.ts';
 
-const BEAT_MS = 20_000;
 const SETTLING_MS = 5;
 /** How long it may take to repeat what led to an item. */
 const REPEAT_TURNS = 2000;
@@ -28,6 +27,8 @@ interface HeldOptions {
   opened: ((conversation: Conversation) => void) | undefined;
   /** The model replies of a run after which another invocation continues it. */
   repliesMost: number;
+  /** After this time without news, the engine receives a sign of life. */
+  beatMs: number;
 }
 
 const beginsRun = ({ type }: LogEntry): boolean => type === 'run-started' || type === 'run-resumed';
@@ -151,8 +152,10 @@ export class HeldConversation {
         return item;
       }
       const isSettling = this.#isSettling;
-      if (this.#hasNews || (await this.#woken(isSettling ? SETTLING_MS : BEAT_MS)) || isSettling) continue;
-      return this.#item({ kind: 'beat' });
+      const ms = isSettling ? SETTLING_MS : this.#options.beatMs;
+      if (this.#hasNews || (await this.#woken(ms)) || isSettling) continue;
+      this.#isRecording = true;
+      return this.#item({ kind: this.#isTimed ? 'waiting' : 'beat' });
     }
   }
 
@@ -186,7 +189,7 @@ export class HeldConversation {
   }
 
   #deliver(delivery: Delivery, of: string | undefined): void {
-    const { journal } = (of === undefined ? this.#root : this.#subAgents.find(of)) ?? {};
+    const { journal } = this.#memberOf(of) ?? {};
     if (this.#options.attempt.isOwn && journal?.isReply(delivery)) this.#replies += 1;
     journal?.deliver(delivery);
   }
@@ -250,6 +253,22 @@ export class HeldConversation {
     return this.#root.isQuiet && this.#subAgents.isQuiet;
   }
 
+  /** Nothing but timers is under way, so no process is needed until one of them elapses. */
+  get #isTimed(): boolean {
+    if (this.#underWay > 0 || this.hasWaitingActs || this.#subAgents.next !== undefined) return false;
+    const members = this.#members;
+    return members.every(({ journal }) => journal?.isTimed) && members.some(({ journal }) => journal?.hasTimer);
+  }
+
+  /** The engine has measured the time of a timer. */
+  elapsed({ id, of }: EngineTimer): void {
+    this.#memberOf(of)?.journal?.elapsed(id);
+  }
+
+  #memberOf(subAgent: string | undefined): MemberConversation | undefined {
+    return subAgent === undefined ? this.#root : this.#subAgents.find(subAgent);
+  }
+
   #tell(): void {
     this.#hasNews = true;
     this.#wake();
@@ -284,7 +303,7 @@ export class HeldConversation {
       for (const { journal } of this.#members) journal?.keep();
       if (item.kind === 'opening') return this.#subAgents.next === item.of;
       if (item.kind !== 'delivery') return true;
-      const { journal } = (item.of === undefined ? this.#root : this.#subAgents.find(item.of)) ?? {};
+      const { journal } = this.#memberOf(item.of) ?? {};
       return journal?.hasCome(item.delivery.completion) === true;
     };
     for (let turn = 0; turn < REPEAT_TURNS && !hasCome(); turn += 1) await nextTurn();

@@ -9,17 +9,18 @@ import { CorruptLogError, RunchartError, thrownMessage } from '../../errors.ts';
 import { platformPorts } from '../../runtime/hostPorts.ts';
 import { noConversation } from '../../stores/logStore.ts';
 import { ContinuedAttempt } from './continuedAttempt.ts';
-import type { ChainItem, EngineAttempt, WaitingAct } from './engineAttempt.ts';
+import type { AttemptListener, ChainItem, EngineAttempt, WaitingAct } from './engineAttempt.ts';
 import { HeldConversation } from './heldConversation.ts';
 
 /**
  * The version of the charts and of what is recorded. It changes when a chain that was recorded before would lead to another log:
  * see test/restate/chainVersion.test.ts.
  */
-export const CHAIN_VERSION = 1;
+export const CHAIN_VERSION = 2;
 
 /** The model replies of a run after which another invocation continues it. */
 const REPLIES_MOST = 50;
+const BEAT_MS = 20_000;
 
 export interface HoldOptions {
   agent: EngineAgent;
@@ -28,6 +29,7 @@ export interface HoldOptions {
   opened?(conversation: Conversation): void;
   version?: number;
   repliesMost?: number;
+  beatMs?: number;
 }
 
 /** Carries out the acts that wait, and resolves when nothing is under way. Rejects if this attempt is over. */
@@ -47,7 +49,7 @@ export async function holdConversation(options: HoldOptions): Promise<void> {
 }
 
 async function hold(options: HoldOptions, attempt: ContinuedAttempt): Promise<void> {
-  const { agent, opened, version = CHAIN_VERSION, repliesMost = REPLIES_MOST } = options;
+  const { agent, opened, version = CHAIN_VERSION, repliesMost = REPLIES_MOST, beatMs = BEAT_MS } = options;
   const { left } = attempt;
   const acts = await attempt.takeActs(true);
   if (acts.length === 0 && !left) return;
@@ -57,7 +59,7 @@ async function hold(options: HoldOptions, attempt: ContinuedAttempt): Promise<vo
   if (refusal) return refuse(attempt, acts, refusal);
   const begin = await attempt.step('begin', () => ({ at: platformPorts.now(), version }));
   if (begin.version !== version) throw otherVersion(begin.version, version);
-  const held = new HeldConversation({ agent, attempt, opened, repliesMost }, log.entries, begin.at);
+  const held = new HeldConversation({ agent, attempt, opened, repliesMost, beatMs }, log.entries, begin.at);
   // An engine may leave the steps of an attempt that is over without an answer.
   const leave = (): void => void held.leave();
   attempt.signal.addEventListener('abort', leave);
@@ -82,18 +84,19 @@ type Refused = Extract<ChainItem, { kind: 'refused' }>;
 
 /** Resolves when the invocation is over; with the refusal if an earlier attempt could not open the conversation. */
 async function follow(held: HeldConversation, attempt: ContinuedAttempt): Promise<Refused | undefined> {
+  const listener: AttemptListener = {
+    rung: async () => held.add(await attempt.takeActs(true)),
+    elapsed: (timer) => held.elapsed(timer),
+  };
   for (;;) {
-    const item: ChainItem = await attempt.step(
-      'next',
-      () => held.next(),
-      async () => held.add(await attempt.takeActs(true)),
-    );
+    const item: ChainItem = await attempt.step('next', () => held.next(), listener);
     if (item.kind === 'refused') return item;
     if (item.kind === 'continued') {
       attempt.handOver();
       return undefined;
     }
     await held.apply(item);
+    if (item.kind === 'waiting') await attempt.listen(listener);
     // Acts may have come while the rest was being recorded.
     if (item.kind !== 'rest' || held.hasWaitingActs) continue;
     const late = await attempt.takeActs(false);

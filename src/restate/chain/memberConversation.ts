@@ -13,7 +13,7 @@ import type { ContinuedAttempt } from './continuedAttempt.ts';
 import { EngineJournal } from './engineJournal.ts';
 
 export interface MemberSurroundings {
-  attempt: Pick<ContinuedAttempt, 'append' | 'blobsOf'>;
+  attempt: Pick<ContinuedAttempt, 'append' | 'blobsOf' | 'startTimer'>;
   /** The time of the last item, or of the clock. */
   now(): number;
   /** No recorded item follows. */
@@ -69,6 +69,9 @@ export class MemberConversation {
             mayRepeat: (request) => request.kind !== 'tool' || this.#isIdempotent(request.callId),
             isLocal: (request) => this.#spawns(request),
             mayWait: () => this.#with.mayWait(),
+            startTimer: (id, until) =>
+              this.#with.attempt.startTimer({ id, until, ...(this.subAgent !== undefined && { of: this.subAgent }) }),
+            cycleMs: () => this.runtime?.logState.cycleMs ?? 0,
             wake: () => this.#with.tell(),
             isLive: this.#with.isLive(),
           });

@@ -7,7 +7,7 @@ import { applyEntry } from '../../../machines/internal.ts';
 import { engineAgentOf } from '../../../src/agent.ts';
 import { createAgent, defineTool, type LogEntry, subAgents, type Tool, type ToolContext } from '../../../src/index.ts';
 import { emptyFolds, foldEntry } from '../../../src/log/conversationLog.ts';
-import type { Model, ModelPart } from '../../../src/models/model.ts';
+import { type Model, ModelError, type ModelPart } from '../../../src/models/model.ts';
 import type { EngineAttempt } from '../../../src/restate/chain/engineAttempt.ts';
 import { holdConversation } from '../../../src/restate/chain/holdConversation.ts';
 import { pendingWithin, WAITS } from '../../../src/runtime/subAgentPort.ts';
@@ -34,6 +34,8 @@ export interface EngineLife {
   onRestart?: 'idle' | 'replayDecided' | 'resume';
   /** The agent has a tool that spawns sub-agents. */
   hasSubAgents?: boolean;
+  /** Models and tools fail and are called again after a wait, and runs have a time limit. */
+  hasTimers?: boolean;
   /** The model replies after which another invocation continues. Default: drawn. */
   repliesMost?: number;
   /** The invocations after so many have another version of the charts. Default: none. */
@@ -87,7 +89,9 @@ class Tools {
     this.starts.set(idempotencyKey, starts);
     const log = this.#log();
     const retries = log.filter((entry) => entry.type === 'call-settled' && entry.callId === callId).length;
-    if (!isIdempotent && starts > 1 + retries) this.#broken('ONCE', `${name} ${callId} started ${starts} times`);
+    const repeats = log.filter((entry) => entry.type === 'notice' && entry.text.includes(` in call ${callId} `)).length;
+    if (!isIdempotent && starts > 1 + retries + repeats)
+      this.#broken('ONCE', `${name} ${callId} started ${starts} times`);
     const result = log.find((entry) => entry.type === 'tool-result' && entry.callId === callId);
     if (result && retries === 0 && !(result.type === 'tool-result' && result.outcome === 'unknown'))
       this.#broken('RESULT', `${name} ${callId} started after its result`);
@@ -101,7 +105,12 @@ class Tools {
   }
 }
 
-function modelOf(chance: Chance, broken: (invariant: string, detail: string) => void): Model {
+/** `failures`: how likely a call fails, and may succeed later. */
+function modelOf(
+  chance: Chance,
+  broken: (invariant: string, detail: string) => void,
+  failures: { odds(): boolean },
+): Model {
   let calls = 0;
   return {
     id: 'drawn',
@@ -110,6 +119,7 @@ function modelOf(chance: Chance, broken: (invariant: string, detail: string) => 
       if (faults.length > 0) broken('I13', faults.join(', '));
       for (let turns = chance.below(8); turns > 0 && !signal.aborted; turns -= 1) await nextTurn();
       signal.throwIfAborted();
+      if (failures.odds()) throw new ModelError({ code: 'server' });
       if (chance.odds(0.5)) yield { type: 'text-delta', text: `text ${calls}` };
       const wanted = chance.odds(0.65) ? 1 + chance.below(3) : 0;
       for (let call = 0; call < wanted && tools.length > 0; call += 1) {
@@ -210,11 +220,14 @@ export async function simulateEngine(life: EngineLife): Promise<EngineReport> {
   const violations: EngineReport['violations'] = [];
   const broken = (invariant: string, detail: string): void => void violations.push({ invariant, detail });
   const tools = new Tools(seeded(seed + 1_000_003), broken, () => engine.entries);
+  const timed = seeded(seed + 6_000_003);
+  const retry = { attempts: 3, baseMs: timed.one([10, 5000]) };
   const options = {
-    model: modelOf(seeded(seed + 2_000_003), broken),
+    model: modelOf(seeded(seed + 2_000_003), broken, { odds: () => life.hasTimers === true && timed.odds(0.25) }),
     tools: [...tools.all(), ...(life.hasSubAgents ? [subAgents({ limits: { turns: 3 } })] : [])],
     policies: {
-      limits: { turns: 8 },
+      limits: { turns: 8, runMs: life.hasTimers ? timed.one<number | false>([false, 50, 5000]) : false },
+      ...(life.hasTimers && { modelRetry: retry, toolRetry: retry }),
       onRestart: life.onRestart ?? seeded(seed + 4_000_003).one(['idle', 'replayDecided', 'resume']),
       toolExecution: chance.one<'parallel' | 'sequential'>(['parallel', 'sequential']),
     },
@@ -233,6 +246,7 @@ export async function simulateEngine(life: EngineLife): Promise<EngineReport> {
         agent: engine.invocations > sameAgent ? other : agent,
         invocation: spoil(invocation),
         repliesMost,
+        ...(life.hasTimers && { beatMs: 3 }),
         // Each invocation stays with the version that began it.
         version: engine.invocations > sameVersion ? 2 : 1,
       }),
@@ -257,6 +271,8 @@ export async function simulateEngine(life: EngineLife): Promise<EngineReport> {
     repeated,
     entries: log.length,
     subAgents: engine.logs.size,
+    timers: engine.timers,
+    suspended: engine.suspended,
     starts: tools.starts.size,
     unknown,
   };
@@ -273,7 +289,10 @@ async function settle(engine: SimulatedEngine, people: People): Promise<void> {
     await Promise.race([engine.atRest(), over]);
     const { waiting, queue, cycle } = stateOf(engine);
     const [call] = waiting;
-    if (engine.isBroken || (cycle !== 'suspended' && queue.length === 0)) return;
+    const stop = engine.log.filter(({ type }) => type === 'run-stop').at(-1);
+    // A cycle without time left ends as often as it is resumed.
+    const isOver = queue.length === 0 || (stop?.type === 'run-stop' && stop.cause === 'timeout');
+    if (engine.isBroken || (cycle !== 'suspended' && isOver)) return;
     if (call && round < 20) people.decide(call);
     else people.put({ type: 'cancel' });
     people.put({ type: 'resume', resumptionId: `rest-${round}` });

@@ -26,9 +26,10 @@ async function foundIn(
   lives: number,
   invariant: string,
   spoil: (invocation: EngineAttempt) => EngineAttempt,
+  life: Omit<EngineLife, 'seed'> = {},
 ): Promise<boolean> {
   for (let seed = 1; seed <= lives; seed++) {
-    const { violations } = await simulateEngine({ seed, deaths: 0.2, onRestart: 'idle', spoil });
+    const { violations } = await simulateEngine({ ...life, seed, deaths: 0.2, onRestart: 'idle', spoil });
     if (violations.some((violation) => violation.invariant === invariant)) return true;
   }
   return false;
@@ -54,6 +55,14 @@ describe('a conversation of a durable engine, whose attempts end at any point', 
 
   it('a life in which a run with a lost tool requested a sub-agent while it was left', async () => {
     expect((await simulateEngine({ seed: 960060391, hasSubAgents: true })).violations).toEqual([]);
+  });
+
+  it('breaks no invariant where models and tools fail and wait, and runs have time limits, which the engine measures', async () => {
+    expect(await brokenBy(1, half, { hasTimers: true })).toEqual([]);
+    expect(await brokenBy(sourceSeed(), half, { hasTimers: true, repliesMost: 1 })).toEqual([]);
+    expect(await brokenBy(1, half, { hasTimers: true, hasSubAgents: true })).toEqual([]);
+    const { counts } = await simulateEngine({ seed: 3, hasTimers: true });
+    expect(counts.timers).toBeGreaterThan(0);
   });
 
   it('breaks no invariant where another invocation continues after each reply of the model', async () => {
@@ -106,6 +115,25 @@ describe('a conversation of a durable engine, whose attempts end at any point', 
     expect(await brokenBy(2_000, half, life)).toEqual([]);
     const { log } = await simulateEngine({ ...life, seed: 2, deaths: 0 });
     expect(log.some(({ type }) => type === 'run-stop')).toBe(true);
+  });
+
+  it('an attempt that starts its timers only where nothing is repeated is noticed', async () => {
+    const spoil = (invocation: EngineAttempt): EngineAttempt => {
+      let isRepeated = true;
+      return changed(invocation, {
+        step: (name, act, listener) =>
+          invocation.step(
+            name,
+            () => {
+              isRepeated = false;
+              return act();
+            },
+            listener,
+          ),
+        startTimer: (timer) => void (isRepeated || invocation.startTimer(timer)),
+      });
+    };
+    expect(await foundIn(40, 'REPEAT', spoil, { hasTimers: true })).toBe(true);
   });
 
   it('an act whose answer is lost is noticed', async () => {

@@ -1,7 +1,8 @@
 /**
  * `npm run simulate:engine`: many lives of a conversation that a durable engine holds, one seed each. `--seed N` is the first seed, and
  * `--runs N` the number of lives. `--minutes N` is a time limit. With `--replies N` another invocation continues after so many replies,
- * and with `--version N` the invocations after so many have another version of the charts. With `--agents`, the agent has sub-agents. A violation ends it with exit code 1 and the seed.
+ * and with `--version N` the invocations after so many have another version of the charts. With `--agents`, the agent has sub-agents, and
+ * with `--timers` models fail and runs have time limits. A violation ends it with exit code 1 and the seed.
  */
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -15,6 +16,7 @@ const { values } = parseArgs({
     replies: { type: 'string' },
     version: { type: 'string' },
     agents: { type: 'boolean' },
+    timers: { type: 'boolean' },
   },
 });
 const { simulateEngine } = await bundled(
@@ -27,6 +29,7 @@ const most = Number(values.runs ?? (values.minutes ? Number.POSITIVE_INFINITY : 
 const life = {
   ...(values.replies && { repliesMost: Number(values.replies) }),
   ...(values.agents && { hasSubAgents: true }),
+  ...(values.timers && { hasTimers: true }),
   ...(values.version && { sameVersion: Number(values.version) }),
 };
 const totals = {};

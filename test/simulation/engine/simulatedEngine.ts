@@ -1,10 +1,18 @@
 /**
  * A durable engine in memory: it keeps the journal of an invocation, its log, and the acts that wait. Invariant: only what the current
  * attempt recorded counts. An attempt ends at a drawn point: before a step, in it, and before or after its record. An abandoned attempt
- * may continue for a while beside the next one. What an attempt does again is compared with its journal.
+ * may continue for a while beside the next one. What an attempt does again is compared with its journal. Timers elapse at drawn
+ * turns, also while there is no attempt.
  */
 import type { LogEntry } from '../../../src/index.ts';
-import type { CarriedRun, EngineAttempt, StoredLog, WaitingAct } from '../../../src/restate/chain/engineAttempt.ts';
+import type {
+  AttemptListener,
+  CarriedRun,
+  EngineAttempt,
+  EngineTimer,
+  StoredLog,
+  WaitingAct,
+} from '../../../src/restate/chain/engineAttempt.ts';
 import type { Act, ActAnswer } from '../../../src/stores/logStore.ts';
 import { nextTurn } from '../../../src/timeLimit.ts';
 import type { Chance } from '../../support/seededChance.ts';
@@ -18,7 +26,12 @@ type Line =
   | { kind: 'drop carried' }
   | { kind: 'append'; value: string }
   | { kind: 'answer'; value: string }
-  | { kind: 'bell' };
+  | { kind: 'timer'; timer: Omit<EngineTimer, 'until'> }
+  | { kind: 'bell' }
+  | { kind: 'elapsed'; timer: EngineTimer };
+
+/** Timers of this time elapse after a few turns, and longer ones after hundreds. */
+const SHORT_MS = 1000;
 
 export class AttemptOver extends Error {}
 
@@ -45,6 +58,10 @@ export class SimulatedEngine {
   points = 0;
   /** How often an invocation continued a run. */
   continued = 0;
+  /** How many timers were started. */
+  timers = 0;
+  /** How often an attempt listened, and was ended because the engine did not need it. */
+  suspended = 0;
   carried: CarriedRun | undefined;
   version = 0;
   /** A rule was broken: nothing is held any more. */
@@ -55,7 +72,9 @@ export class SimulatedEngine {
   #acts: WaitingAct[] = [];
   #taken = new Set<string>();
   #isAsked = false;
-  #ring: (() => void) | undefined;
+  /** Timers that have elapsed and were not told. */
+  #elapsed: EngineTimer[] = [];
+  #ring: () => void = () => {};
   #holding: Promise<void> | undefined;
 
   constructor(options: EngineOptions) {
@@ -67,7 +86,7 @@ export class SimulatedEngine {
     if (this.#taken.has(act.actId)) return;
     this.#taken.add(act.actId);
     this.#acts.push({ act, to: act.actId });
-    this.#ring?.();
+    this.#ring();
     this.#holding ??= this.#holdAll().finally(() => {
       this.#holding = undefined;
     });
@@ -99,11 +118,27 @@ export class SimulatedEngine {
     return this.#acts.length > 0;
   }
 
-  /** Resolves at the next act. */
-  bell(): Promise<void> {
-    return new Promise((resolve) => {
+  /** Resolves when an act waits or a timer has elapsed. */
+  async news(): Promise<void> {
+    if (this.hasActs || this.#elapsed.length > 0) return nextTurn();
+    await new Promise<void>((resolve) => {
       this.#ring = resolve;
     });
+  }
+
+  takeElapsed(): EngineTimer | undefined {
+    return this.#elapsed.shift();
+  }
+
+  async startTimer(timer: EngineTimer): Promise<void> {
+    const { journal, options } = this;
+    const isShort = timer.until - Date.now() < SHORT_MS;
+    this.timers += 1;
+    for (let turns = options.chance.below(isShort ? 40 : 2000); turns > 0; turns -= 1) await nextTurn();
+    // Its invocation may have ended.
+    if (this.journal !== journal) return;
+    this.#elapsed.push(timer);
+    this.#ring();
   }
 
   /** Resolves when no invocation is under way. */
@@ -115,6 +150,7 @@ export class SimulatedEngine {
     while ((this.#acts.length > 0 || this.#isAsked) && !this.isBroken) {
       this.#isAsked = false;
       this.journal = [];
+      this.#elapsed = [];
       this.invocations += 1;
       while (!this.isBroken && !(await this.#attempt()));
     }
@@ -153,6 +189,8 @@ class Attempt implements EngineAttempt {
   #cursor = 0;
   /** Commands that the engine has not received yet. */
   #unsent: Line[] = [];
+  /** By their line: a repeated attempt may compute another time. */
+  readonly #started = new Map<Line, EngineTimer>();
 
   constructor(engine: SimulatedEngine, attempt: string) {
     this.#engine = engine;
@@ -168,15 +206,12 @@ class Attempt implements EngineAttempt {
     return this.#engine.current !== this;
   }
 
-  async step<T>(name: string, act: () => T | Promise<T>, rung?: () => Promise<void>): Promise<T> {
+  async step<T>(name: string, act: () => T | Promise<T>, listener?: AttemptListener): Promise<T> {
     for (;;) {
       this.#mustBeCurrent();
       const line = this.#recorded();
       if (!line) break;
-      if (line.kind === 'bell' && rung) {
-        await rung();
-        continue;
-      }
+      if (listener && (await this.#tellAgain(line, listener))) continue;
       if (line.kind !== 'step' || line.name !== name) this.#differs(line, { kind: 'step', name, value: '' });
       else return JSON.parse(line.value) as T;
     }
@@ -186,14 +221,11 @@ class Attempt implements EngineAttempt {
     if (!dies && chance.odds(deaths)) void this.#dieAfter(chance.below(12));
     void this.#commitLater();
     for (;;) {
-      const bell = this.#engine.hasActs && rung ? nextTurn() : this.#engine.bell();
-      const rang = rung ? bell.then(() => 'rang' as const) : new Promise<never>(() => {});
-      const winner = await Promise.race([made.then((value) => ({ value })), rang]);
+      const news = listener ? this.#engine.news().then(() => listener) : new Promise<never>(() => {});
+      const winner = await Promise.race([made.then((value) => ({ value })), news]);
       this.#mustBeCurrent();
-      if (winner === 'rang') {
-        if (!this.#engine.hasActs) continue;
-        this.#send({ kind: 'bell' });
-        await rung?.();
+      if (!('value' in winner)) {
+        await this.#tell(winner);
         continue;
       }
       this.#mayDie();
@@ -204,6 +236,51 @@ class Attempt implements EngineAttempt {
       this.#mayDie();
       return JSON.parse(value) as T;
     }
+  }
+
+  startTimer(timer: EngineTimer): void {
+    this.#command({ kind: 'timer', timer: { id: timer.id, ...(timer.of !== undefined && { of: timer.of }) } }, timer);
+  }
+
+  async listen(listener: AttemptListener): Promise<void> {
+    this.#mustBeCurrent();
+    const line = this.#recorded();
+    if (line && !(await this.#tellAgain(line, listener))) this.#differs(line, { kind: 'bell' });
+    if (line) return;
+    this.#mayDie();
+    this.commit();
+    const { chance, deaths } = this.#engine.options;
+    const isSuspended = deaths > 0 && chance.odds(0.3);
+    do {
+      await this.#engine.news();
+      this.#mustBeCurrent();
+      if (isSuspended) {
+        this.#engine.suspended += 1;
+        this.#abandon();
+        throw new AttemptOver();
+      }
+    } while (!(await this.#tell(listener)));
+  }
+
+  /** False where another attempt was told. */
+  async #tell(listener: AttemptListener): Promise<boolean> {
+    if (this.#engine.hasActs) {
+      this.#send({ kind: 'bell' });
+      await listener.rung();
+      return true;
+    }
+    const timer = this.#engine.takeElapsed();
+    if (!timer) return false;
+    this.#send({ kind: 'elapsed', timer });
+    listener.elapsed(timer);
+    return true;
+  }
+
+  async #tellAgain(line: Line, listener: AttemptListener): Promise<boolean> {
+    if (line.kind === 'bell') await listener.rung();
+    else if (line.kind === 'elapsed') listener.elapsed(line.timer);
+    else return false;
+    return true;
   }
 
   async takeActs(): Promise<readonly WaitingAct[]> {
@@ -269,6 +346,7 @@ class Attempt implements EngineAttempt {
     if (this.isOver) return;
     for (const line of this.#unsent.splice(0)) {
       this.#engine.journal.push(line);
+      if (line.kind === 'timer') void this.#engine.startTimer(this.#started.get(line) as EngineTimer);
       if (line.kind === 'append') this.#store(...(JSON.parse(line.value) as [LogEntry[], number, string | null]));
       if (line.kind === 'drop carried') this.#engine.carried = undefined;
       if (line.kind === 'carry on') this.#keep(JSON.parse(line.value) as CarriedRun);
@@ -294,9 +372,10 @@ class Attempt implements EngineAttempt {
     log.push(...entries);
   }
 
-  #command(line: Line): void {
+  #command(line: Line, timer?: EngineTimer): void {
     if (this.isOver) return;
     const recorded = this.#recorded();
+    if (timer) this.#started.set(line, timer);
     if (!recorded) this.#unsent.push(line);
     else if (JSON.stringify(recorded) !== JSON.stringify(line)) this.#differs(recorded, line);
   }
