@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { engineAgentOf } from '../../src/agent.ts';
 import { createAgent, type LogEntry } from '../../src/index.ts';
+import { ModelError } from '../../src/models/model.ts';
 import { type BlobStore, blobDirectory } from '../../src/restate/blobStore.ts';
 import { CHAIN_VERSION } from '../../src/restate/chain/holdConversation.ts';
 import { INLINE_CHARACTERS } from '../../src/restate/contentStore.ts';
@@ -35,8 +36,12 @@ const sdk = {
   RestatePromise: Promise,
 } as unknown as Sdk;
 
-function conversationObject(hub: LiveHub, { text = 'hello', store }: { text?: string; store?: BlobStore } = {}): Made {
-  const agent = engineAgentOf(createAgent({ model: scriptedModel([text]) }));
+function conversationObject(
+  hub: LiveHub,
+  { text = 'hello', failure, store }: { text?: string; failure?: ModelError; store?: BlobStore } = {},
+): Made {
+  const model = scriptedModel([...(failure ? [failure] : []), text]);
+  const agent = engineAgentOf(createAgent({ model }));
   if (!agent) throw new Error('the agent is not of this process');
   return engineObjects({ sdk, agent, service: 'test', hub, store })[0] as unknown as Made;
 }
@@ -44,6 +49,7 @@ function conversationObject(hub: LiveHub, { text = 'hello', store }: { text?: st
 /** The context of an invocation without an earlier attempt. */
 function contextOf(acts: object[], state = new Map<string, unknown>()) {
   const answers: unknown[] = [];
+  const sleeps: number[] = [];
   const values = [...acts];
   const mapped = (promise: Promise<unknown>) =>
     Object.assign(promise, { map: (change: (value: unknown) => unknown) => promise.then(change) });
@@ -55,11 +61,15 @@ function contextOf(acts: object[], state = new Map<string, unknown>()) {
     clear: (key: string) => state.delete(key),
     run: (_: string, act: () => Promise<unknown>) => mapped(Promise.resolve().then(act)),
     awakeable: () => ({ id: 'bell', promise: mapped(new Promise(() => {})) }),
+    sleep: (ms: number) => {
+      sleeps.push(ms);
+      return mapped(Promise.resolve());
+    },
     genericCall: async () => values.splice(0).map((act, index) => ({ act, to: String(index) })),
     genericSend: () => {},
     resolveAwakeable: (_: string, answer: unknown) => answers.push(answer),
   };
-  return { context, answers, state };
+  return { context, answers, sleeps, state };
 }
 
 describe('the objects of a durable engine', () => {
@@ -74,6 +84,20 @@ describe('the objects of a durable engine', () => {
       await conversationObject(hub).handlers.hold?.(context);
       expect(answers).toEqual([{ value: expect.anything() }, { value: expect.anything() }]);
     }
+  });
+
+  it('a wait before a retry is a sleep of the engine', async () => {
+    const { context, state, sleeps } = contextOf([
+      { type: 'open', actId: 'a', cwd: '/' },
+      { type: 'send', actId: 'b', content: 'hello' },
+    ]);
+    const failure = new ModelError({ code: 'rate-limit', retryAfterMs: 40_000 });
+    await conversationObject(processHub, { failure }).handlers.hold?.(context);
+    const [ms = 0, ...more] = sleeps;
+    expect(ms).toBeGreaterThan(30_000);
+    expect(ms).toBeLessThanOrEqual(40_000);
+    expect(more).toEqual([]);
+    expect([...state.values()].filter((entry) => (entry as { type?: string }).type === 'model-retry')).toHaveLength(1);
   });
 
   it.each([[undefined], [null], ['text'], [{}], [{ type: 'send' }], [{ type: 1, actId: 'a' }]])(

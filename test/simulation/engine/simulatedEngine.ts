@@ -30,8 +30,9 @@ type Line =
   | { kind: 'bell' }
   | { kind: 'elapsed'; timer: EngineTimer };
 
-/** Timers of this time elapse after a few turns, and longer ones after hundreds. */
+/** Timers of this time elapse after a few turns, longer ones after hundreds, and those of hours never. */
 const SHORT_MS = 1000;
+const HOURS_MS = 2 * 3_600_000;
 
 export class AttemptOver extends Error {}
 
@@ -132,8 +133,10 @@ export class SimulatedEngine {
 
   async startTimer(timer: EngineTimer): Promise<void> {
     const { journal, options } = this;
-    const isShort = timer.until - Date.now() < SHORT_MS;
+    const ms = timer.until - Date.now();
+    const isShort = ms < SHORT_MS;
     this.timers += 1;
+    if (ms > HOURS_MS) return;
     for (let turns = options.chance.below(isShort ? 40 : 2000); turns > 0; turns -= 1) await nextTurn();
     // Its invocation may have ended.
     if (this.journal !== journal) return;
