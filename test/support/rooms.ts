@@ -99,7 +99,7 @@ export const HOUSE: readonly (readonly [room: string, imports: readonly string[]
   ['src/requestLoop', [...FACE, ...LEAVES, ...LOOP, 'src/conversation', 'src/agent.ts']],
   ['src/react', ['machines/vocabulary.ts', 'src/live.ts', 'src/projector', 'src/conversation', 'src/client']],
   ['src/inspect', [...SERVING, 'src/transports']],
-  ['src/restate', [...SERVING, 'src/transports', 'src/stores/jsonl']],
+  ['src/restate', [...SERVING, 'src/transports', 'src/stores/jsonl', 'src/stores/postgres']],
   [
     'src/index.ts',
     [

@@ -66,12 +66,12 @@ export class Database {
   /** The pool has a single connection, so that none can be kept. */
   readonly hasOneConnection: boolean;
 
-  /** Throws ConfigurationError for what is not a pool. */
-  constructor(pool: PostgresPool) {
+  /** Throws ConfigurationError for what is not a pool. `user`: the function that takes the pool. */
+  constructor(pool: PostgresPool, user = 'postgresStore') {
     const { query, connect } = (pool ?? {}) as Partial<PostgresPool>;
     if (typeof query !== 'function' || typeof connect !== 'function')
       throw new ConfigurationError(
-        'postgresStore needs a pool with query() and connect(), such as new Pool() of pg: npm install pg',
+        `${user} needs a pool with query() and connect(), such as new Pool() of pg: npm install pg`,
       );
     this.#pool = pool;
     this.time = timeOf(pool);

@@ -4,7 +4,8 @@
  * 8,000 bytes, the limit of PostgreSQL.
  */
 import type { Live } from '../../live.ts';
-import type { Connection, Database } from './database.ts';
+import type { Database } from './database.ts';
+import { byteLength, Listener, PAYLOAD_BYTES_MAX } from './listener.ts';
 import type { Statements } from './statements.ts';
 import type { StoreTime } from './storeTime.ts';
 
@@ -19,23 +20,17 @@ export type Hint =
   /** Signals of the holder, after the entries before this seq. */
   | { live: string; next: number; signals: readonly Live[] };
 
-const BYTES_MAX = 7900;
-const RETRY_MS = 1000;
 /** How often the tables are asked where hints arrive, and where none do. */
 export const POLL_MS = { listening: 1000, polling: 200 } as const;
 
-const byteLength = (text: string): number => new TextEncoder().encode(text).length;
-
-export const fitsHint = (hint: Hint): boolean => byteLength(JSON.stringify(hint)) <= BYTES_MAX;
+export const fitsHint = (hint: Hint): boolean => byteLength(JSON.stringify(hint)) <= PAYLOAD_BYTES_MAX;
 
 export class Hints {
   readonly #database: Database;
   readonly #notify: string;
   readonly #channel: string;
   readonly #receive: (hint: Hint) => void;
-  #connection: Connection | undefined;
-  #isWanted = false;
-  #isConnecting = false;
+  readonly #listener: Listener;
   #isClosed = false;
 
   constructor(database: Database, { notify }: Statements, channel: string, receive: (hint: Hint) => void) {
@@ -43,6 +38,7 @@ export class Hints {
     this.#notify = notify;
     this.#channel = channel;
     this.#receive = receive;
+    this.#listener = new Listener(database, channel, (payload) => this.#notified(payload));
   }
 
   get time(): StoreTime {
@@ -51,70 +47,31 @@ export class Hints {
 
   /** Hints arrive. Without them, followers ask more often. */
   get isListening(): boolean {
-    return this.#connection !== undefined;
+    return this.#listener.isListening;
   }
 
   /** Begins to listen, if a connection can be kept. */
   listen(): void {
-    if (this.#isWanted || this.#isClosed || this.#database.hasOneConnection) return;
-    this.#isWanted = true;
-    void this.#connect();
+    this.#listener.listen();
   }
 
   send(hint: Hint): void {
     if (this.#isClosed) return;
     const payload = JSON.stringify(hint);
-    if (byteLength(payload) > BYTES_MAX) return;
+    if (byteLength(payload) > PAYLOAD_BYTES_MAX) return;
     void this.#database.query(this.#notify, [this.#channel, payload]).catch(() => {});
   }
 
   close(): void {
     this.#isClosed = true;
-    this.#drop();
+    this.#listener.close();
   }
 
-  async #connect(): Promise<void> {
-    if (this.#isConnecting) return;
-    this.#isConnecting = true;
-    while (!this.#isClosed && !this.#connection) {
-      try {
-        const connection = await this.#database.connect();
-        connection.on?.('notification', this.#notified);
-        connection.on?.('error', this.#broken);
-        connection.on?.('end', this.#broken);
-        this.#connection = connection;
-        await connection.query(`listen "${this.#channel}"`);
-        if (this.#isClosed) this.#drop();
-      } catch {
-        this.#drop();
-        await this.#database.pause(RETRY_MS);
-      }
-    }
-    this.#isConnecting = false;
-  }
-
-  readonly #notified = ({ payload = '' }: { payload?: string }): void => {
+  #notified(payload: string): void {
     try {
       this.#receive(JSON.parse(payload) as Hint);
     } catch {
       // Somebody else uses the channel.
     }
-  };
-
-  readonly #broken = (): void => {
-    if (!this.#connection) return;
-    this.#drop();
-    void this.#connect();
-  };
-
-  #drop(): void {
-    const connection = this.#connection;
-    if (!connection) return;
-    this.#connection = undefined;
-    connection.off?.('notification', this.#notified);
-    connection.off?.('error', this.#broken);
-    connection.off?.('end', this.#broken);
-    // A connection that listens must not go back to the pool.
-    connection.release?.(true);
   }
 }

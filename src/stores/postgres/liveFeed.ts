@@ -13,8 +13,8 @@ const TEXT_MAX = 1200;
 type Text = Extract<Live, { text: string }>;
 const isText = (signal: Live): signal is Text => 'text' in signal;
 
-/** The two signals as one, if they are pieces of one text. */
-function joined(last: Live | undefined, signal: Live): Text | undefined {
+/** The two signals as one, if they are pieces of one text and fit a notification. */
+export function joined(last: Live | undefined, signal: Live): Text | undefined {
   if (!last || !isText(last) || !isText(signal)) return undefined;
   const { text: _, ...before } = last;
   const { text: __, ...after } = signal;
@@ -22,11 +22,17 @@ function joined(last: Live | undefined, signal: Live): Text | undefined {
   return { ...last, text: last.text + signal.text };
 }
 
-function piecesOf(signal: Live): Live[] {
+/** The signal in pieces that fit a notification. */
+export function piecesOf(signal: Live): Live[] {
   if (!isText(signal) || signal.text.length <= TEXT_MAX) return [signal];
   const pieces: Live[] = [];
-  for (let at = 0; at < signal.text.length; at += TEXT_MAX)
-    pieces.push({ ...signal, text: signal.text.slice(at, at + TEXT_MAX) });
+  const { text } = signal;
+  for (let at = 0, end = 0; at < text.length; at = end) {
+    end = at + TEXT_MAX;
+    // Both halves of a surrogate pair are in one piece.
+    if (/[\ud800-\udbff]/.test(text.charAt(end - 1))) end -= 1;
+    pieces.push({ ...signal, text: text.slice(at, end) });
+  }
   return pieces;
 }
 

@@ -7,6 +7,8 @@ const lease = (parameter: string): string => `${NOW} + ${parameter}::double prec
 export type Statements = ReturnType<typeof statementsOf>;
 
 const NOW = 'clock_timestamp()';
+/** $1 channel, $2 payload. A notification need not be durable. */
+export const NOTIFY = "select pg_notify($1, $2), set_config('synchronous_commit', 'off', true)";
 
 export function statementsOf(schema: string) {
   const conversations = `${schema}.conversations`;
@@ -109,8 +111,7 @@ export function statementsOf(schema: string) {
         or (lease_until > '-infinity' and summary like '%"lastCause":"crash"%')), false) as cut_off
       from ${conversations} where id = any(($1::text)::text[])`,
 
-    /** $1 channel, $2 payload. A hint need not be durable. */
-    notify: "select pg_notify($1, $2), set_config('synchronous_commit', 'off', true)",
+    notify: NOTIFY,
   } as const;
 }
 
