@@ -11,7 +11,8 @@ import { deltasOf } from '../runtime/status.ts';
 
 type TextSignal = Extract<Live, { type: 'text-delta' | 'reasoning-delta' | 'tool-input-delta' }>;
 
-const ENDS: ReadonlySet<string> = new Set(['agent-output', 'model-reply', 'run-stop', 'run-suspended']);
+/** Entries after which no part of a reply is streamed. */
+export const ENDS_REPLY: ReadonlySet<string> = new Set(['agent-output', 'model-reply', 'run-stop', 'run-suspended']);
 
 const isText = (signal: Live): signal is TextSignal =>
   'text' in signal && typeof signal.text === 'string' && typeof signal.runId === 'string';
@@ -38,7 +39,7 @@ export class StreamedReply {
 
   /** A reply that the log contains is no longer in flight. */
   takeEntry({ type, runId }: LogEntry): void {
-    if (ENDS.has(type) && this.#inFlight?.runId === runId) this.#drop();
+    if (ENDS_REPLY.has(type) && this.#inFlight?.runId === runId) this.#drop();
   }
 
   interrupt(): void {

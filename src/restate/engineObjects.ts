@@ -5,7 +5,7 @@
 import type * as Restate from '@restatedev/restate-sdk';
 import type { LogEntry } from '../../machines/internal.ts';
 import type { EngineAgent } from '../agent.ts';
-import { entriesOf } from '../conversation/conversation.ts';
+import { type Conversation, entriesOf } from '../conversation/conversation.ts';
 import type { Live } from '../live.ts';
 import type { ConversationRow } from '../stores/conversationRow.ts';
 import { type Act, type ActAnswer, isSubAgentOf } from '../stores/logStore.ts';
@@ -92,6 +92,22 @@ async function keptAct(
   return { kept: await ctx.run('keep', () => contents.shorten(asked)), isAct };
 }
 
+/** An earlier attempt may have streamed a part of the same reply, so the first text of a reply comes after a reset. */
+function publishLive(conversation: Conversation, id: string, hub: Pick<LiveHub, 'publish'>): void {
+  const begun = new Set<string>();
+  conversation.live$.subscribe((signal: Live) => {
+    const next = entriesOf(conversation).length;
+    const { path } = signal;
+    const place = JSON.stringify(path ?? []);
+    if ('text' in signal && !begun.has(place)) {
+      begun.add(place);
+      const reset: Live = { type: 'reset', runId: signal.runId, ...(path && { path }) };
+      hub.publish(id, { type: 'live', next, signal: reset });
+    }
+    hub.publish(id, { type: 'live', next, signal });
+  });
+}
+
 function conversationObject({ sdk, agent, service, hub: given, store }: ObjectsOptions) {
   const names = objectNames(service);
   const hub = lossy(given);
@@ -105,12 +121,7 @@ function conversationObject({ sdk, agent, service, hub: given, store }: ObjectsO
         await holdConversation({
           agent,
           invocation,
-          opened: (conversation) => {
-            const { live$ } = conversation;
-            live$.subscribe((signal: Live) => {
-              hub.publish(ctx.key, { type: 'live', next: entriesOf(conversation).length, signal });
-            });
-          },
+          opened: (conversation) => publishLive(conversation, ctx.key, hub),
         });
         await invocation.sent();
       }),

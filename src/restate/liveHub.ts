@@ -6,8 +6,8 @@ import type { Live } from '../live.ts';
 
 /** What a worker tells those who watch a conversation. */
 export type HubSignal =
-  /** The log has so many entries. */
-  | { readonly type: 'appended'; readonly length: number }
+  /** The log has so many entries. `isReplyOpen`: none of the new ones ends the reply that is streamed. */
+  | { readonly type: 'appended'; readonly length: number; readonly isReplyOpen?: boolean }
   /** A live signal after so many entries. */
   | { readonly type: 'live'; readonly next: number; readonly signal: Live };
 
@@ -37,11 +37,11 @@ const KEPT = 10_000;
 
 class ProcessHub implements LiveHub {
   readonly #receivers = new Map<string, Set<(signal: HubSignal) => void>>();
-  /** The signals since the last entry. */
+  /** The signals since the entry that ended the reply before. */
   readonly #replies = new Map<string, (HubSignal & { type: 'live' })[]>();
 
   publish(id: string, signal: HubSignal): void {
-    if (signal.type === 'appended') this.#replies.delete(id);
+    if (signal.type === 'appended') this.#land(id, signal);
     else if (signal.signal.type === 'reset') this.#replies.set(id, []);
     else this.#keep(id, signal);
     for (const receive of this.#receivers.get(id) ?? []) receive(signal);
@@ -59,6 +59,16 @@ class ProcessHub implements LiveHub {
       receivers.delete(receive);
       if (receivers.size === 0 && this.#receivers.get(id) === receivers) this.#receivers.delete(id);
     };
+  }
+
+  /** What comes after the new entries stays. */
+  #land(id: string, { length, isReplyOpen }: HubSignal & { type: 'appended' }): void {
+    const reply = this.#replies.get(id) ?? [];
+    const left = isReplyOpen
+      ? reply.map((signal) => ({ ...signal, next: Math.max(length, signal.next) }))
+      : reply.filter(({ next }) => next >= length);
+    if (left.length > 0) this.#replies.set(id, left);
+    else this.#replies.delete(id);
   }
 
   #keep(id: string, signal: HubSignal & { type: 'live' }): void {

@@ -4,6 +4,7 @@
  */
 import type * as Restate from '@restatedev/restate-sdk';
 import type { LogEntry } from '../../machines/internal.ts';
+import { ENDS_REPLY } from '../remote/streamedReply.ts';
 import { platformPorts } from '../runtime/hostPorts.ts';
 import type { ConversationRow } from '../stores/conversationRow.ts';
 import { addToRow } from '../stores/conversationSummary.ts';
@@ -270,7 +271,8 @@ export class RestateAttempt implements EngineAttempt {
         method: 'put',
         parameter: { id: this.conversationId, row: { ...this.#row } },
       });
-    hub.publish(this.conversationId, { type: 'appended', length });
+    const isReplyOpen = !entries.some(({ type }) => ENDS_REPLY.has(type));
+    hub.publish(this.conversationId, { type: 'appended', length, ...(isReplyOpen && { isReplyOpen }) });
   }
 
   /** The log of a sub-agent is the state of an object of its own. */

@@ -100,6 +100,26 @@ describe('the objects of a durable engine', () => {
     expect([...state.values()].filter((entry) => (entry as { type?: string }).type === 'model-retry')).toHaveLength(1);
   });
 
+  it('each attempt shows its reply after a reset, and an entry ends the reply only where it is one', async () => {
+    const published: HubSignal[] = [];
+    const hub = { publish: (_: string, signal: HubSignal) => void published.push(signal), subscribe: () => () => {} };
+    const acts = [
+      { type: 'open', actId: 'a', cwd: '/' },
+      { type: 'send', actId: 'b', content: 'hello' },
+    ];
+    const object = conversationObject(hub);
+    for (const { context } of [contextOf(acts), contextOf(acts)]) {
+      await object.handlers.hold?.(context);
+      const live = published.flatMap((each) => (each.type === 'live' && 'runId' in each.signal ? [each.signal] : []));
+      expect(live[0]).toEqual({ type: 'reset', runId: live[1]?.runId });
+      expect(live.slice(1).map(({ type }) => type)).toEqual(live.slice(1).map(() => 'text-delta'));
+      const appended = published.flatMap((each) => (each.type === 'appended' ? [each] : []));
+      expect(appended[0]).toMatchObject({ isReplyOpen: true });
+      expect(appended.at(-1)).not.toHaveProperty('isReplyOpen');
+      published.length = 0;
+    }
+  });
+
   it.each([[undefined], [null], ['text'], [{}], [{ type: 'send' }], [{ type: 1, actId: 'a' }]])(
     'an act that is none is refused before it waits: %j',
     async (act) => {

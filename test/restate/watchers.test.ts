@@ -59,6 +59,17 @@ describe('the hub of one process', () => {
     expect(watching(id).received).toEqual([]);
   });
 
+  it('keeps the reply after an entry that does not end it, and what follows the entry that does', () => {
+    const id = freshId();
+    processHub.publish(id, delta('a', 3));
+    processHub.publish(id, { type: 'appended', length: 4, isReplyOpen: true });
+    processHub.publish(id, delta('b', 4));
+    expect(watching(id).received).toEqual([reset(4), delta('a', 4), delta('b', 4)]);
+    processHub.publish(id, delta('c', 5));
+    processHub.publish(id, { type: 'appended', length: 5 });
+    expect(watching(id).received).toEqual([reset(5), delta('c', 5)]);
+  });
+
   it('keeps no signal that belongs to no run', () => {
     const id = freshId();
     for (const signal of [
