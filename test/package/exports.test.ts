@@ -153,6 +153,7 @@ describe('public names', () => {
         "blobBucket",
         "blobDirectory",
         "blobTable",
+        "notifyHub",
         "restateAgent",
         "serveAgent",
       ]

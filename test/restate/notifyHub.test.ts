@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Live } from '../../src/live.ts';
 import { type NotifyHub, notifyHub } from '../../src/restate/hub/notifyHub.ts';
 import type { HubSignal } from '../../src/restate/liveHub.ts';
-import { byteLength } from '../../src/stores/postgres/listener.ts';
+import { byteLength } from '../../src/stores/postgres/channelConnection.ts';
 
 type Listener = (value: { payload?: string }) => void;
 type Text = Extract<Live, { text: string }>;

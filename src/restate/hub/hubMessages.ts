@@ -4,7 +4,7 @@
  */
 import type { Json } from '../../../machines/internal.ts';
 import type { Live } from '../../live.ts';
-import { byteLength, PAYLOAD_BYTES_MAX } from '../../stores/postgres/listener.ts';
+import { byteLength, PAYLOAD_BYTES_MAX } from '../../stores/postgres/channelConnection.ts';
 import { isObject } from '../../validation.ts';
 
 /** Signals at one place of the log. Undefined: a signal of another version. */

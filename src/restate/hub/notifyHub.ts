@@ -4,8 +4,8 @@
  * cannot be sent is dropped, and a watcher that missed a part of a reply receives the whole reply again, or nothing of it.
  */
 import type { Live } from '../../live.ts';
+import { ChannelConnection } from '../../stores/postgres/channelConnection.ts';
 import { Database, type PostgresPool } from '../../stores/postgres/database.ts';
-import { Listener } from '../../stores/postgres/listener.ts';
 import { joined, piecesOf } from '../../stores/postgres/liveFeed.ts';
 import { NOTIFY } from '../../stores/postgres/statements.ts';
 import { checkOptionsOf, object } from '../../validation.ts';
@@ -19,11 +19,8 @@ export interface NotifyHubOptions {
   channel?: string;
 }
 
-/** A hub that `close()` ends. The pool stays yours. */
-export interface NotifyHub extends LiveHub {
-  /** Gives its connection back and drops what was not sent. Then it carries nothing. */
-  close(): Promise<void>;
-}
+/** `close()` gives its connection back and drops what was not sent. Then the hub carries nothing. The pool stays yours. */
+export type NotifyHub = LiveHub & { close(): Promise<void> };
 
 const optionsValidator = object({
   channel: {
@@ -70,7 +67,7 @@ class DatabaseHub implements NotifyHub {
   readonly #name = crypto.randomUUID();
   readonly #database: Database;
   readonly #channel: string;
-  readonly #listener: Listener;
+  readonly #connection: ChannelConnection;
   readonly #watched = new Map<string, WatchedReply>();
   /** The current replies of conversations of this process, the one with the latest signal last. */
   readonly #replies = new Map<string, Reply>();
@@ -88,7 +85,7 @@ class DatabaseHub implements NotifyHub {
   constructor(database: Database, channel: string) {
     this.#database = database;
     this.#channel = channel;
-    this.#listener = new Listener(database, channel, (payload) => this.#receive(payload));
+    this.#connection = new ChannelConnection(database, channel, (payload) => this.#receive(payload));
   }
 
   publish(id: string, signal: HubSignal): void {
@@ -104,7 +101,7 @@ class DatabaseHub implements NotifyHub {
 
   subscribe(id: string, receive: (signal: HubSignal) => void): () => void {
     if (this.#isClosed) return () => {};
-    this.#listener.listen();
+    this.#connection.listen();
     const watched = this.#watched.get(id) ?? new WatchedReply();
     const isFirst = !watched.isWatched;
     this.#watched.set(id, watched);
@@ -122,7 +119,7 @@ class DatabaseHub implements NotifyHub {
     this.#watched.clear();
     this.#replies.clear();
     this.#endWait?.();
-    this.#listener.close();
+    this.#connection.close();
   }
 
   #publishAppended(id: string, { length, isReplyOpen = false }: HubSignal & { type: 'appended' }): void {

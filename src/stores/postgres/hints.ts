@@ -4,8 +4,8 @@
  * 8,000 bytes, the limit of PostgreSQL.
  */
 import type { Live } from '../../live.ts';
+import { byteLength, ChannelConnection, PAYLOAD_BYTES_MAX } from './channelConnection.ts';
 import type { Database } from './database.ts';
-import { byteLength, Listener, PAYLOAD_BYTES_MAX } from './listener.ts';
 import type { Statements } from './statements.ts';
 import type { StoreTime } from './storeTime.ts';
 
@@ -30,7 +30,7 @@ export class Hints {
   readonly #notify: string;
   readonly #channel: string;
   readonly #receive: (hint: Hint) => void;
-  readonly #listener: Listener;
+  readonly #connection: ChannelConnection;
   #isClosed = false;
 
   constructor(database: Database, { notify }: Statements, channel: string, receive: (hint: Hint) => void) {
@@ -38,7 +38,7 @@ export class Hints {
     this.#notify = notify;
     this.#channel = channel;
     this.#receive = receive;
-    this.#listener = new Listener(database, channel, (payload) => this.#notified(payload));
+    this.#connection = new ChannelConnection(database, channel, (payload) => this.#notified(payload));
   }
 
   get time(): StoreTime {
@@ -47,12 +47,12 @@ export class Hints {
 
   /** Hints arrive. Without them, followers ask more often. */
   get isListening(): boolean {
-    return this.#listener.isListening;
+    return this.#connection.isListening;
   }
 
   /** Begins to listen, if a connection can be kept. */
   listen(): void {
-    this.#listener.listen();
+    this.#connection.listen();
   }
 
   send(hint: Hint): void {
@@ -64,7 +64,7 @@ export class Hints {
 
   close(): void {
     this.#isClosed = true;
-    this.#listener.close();
+    this.#connection.close();
   }
 
   #notified(payload: string): void {

@@ -10,7 +10,7 @@ const RETRY_MS = 1000;
 
 export const byteLength = (text: string): number => new TextEncoder().encode(text).length;
 
-export class Listener {
+export class ChannelConnection {
   readonly #database: Database;
   readonly #channel: string;
   readonly #receive: (payload: string) => void;
