@@ -1,7 +1,8 @@
-/** A table of PostgreSQL for contents that are too large for an engine. */
+/** Tables of PostgreSQL for contents that are too large for an engine, and for the list of conversations. */
 import { ConfigurationError, RunchartError } from '../errors.ts';
 import { checkOptionsOf, object } from '../validation.ts';
-import { type BlobStore, ofName, placeOf } from './blobStore.ts';
+import { ofName, placeOf } from './blobStore.ts';
+import { type ListingStore, lastOfList, listTables, rowsIn } from './listedRows.ts';
 
 /** A pool of `pg`, or what has its `query`. */
 export interface BlobPool {
@@ -11,7 +12,7 @@ export interface BlobPool {
 
 /** The options of `blobTable`. */
 export interface BlobTableOptions {
-  /** The schema of the table, which is made if it does not exist. Default: `runchart_contents`. */
+  /** The schema of the tables, which is made if it does not exist. Default: `runchart_contents`. */
   schema?: string;
 }
 
@@ -26,10 +27,10 @@ const optionsValidator = object({
 const MADE_MEANWHILE: ReadonlySet<unknown> = new Set(['23505', '42P06', '42P07']);
 
 /**
- * Keeps contents in a table of PostgreSQL, over a pool of `pg`. The table is made at the first use. Throws ConfigurationError for a pool
- * without `query`, and for an invalid schema.
+ * Keeps contents in a table of PostgreSQL, over a pool of `pg`, and the list of conversations in another one. The tables are made at the
+ * first use. Throws ConfigurationError for a pool without `query`, and for an invalid schema.
  */
-export function blobTable(pool: BlobPool, options: BlobTableOptions = {}): BlobStore {
+export function blobTable(pool: BlobPool, options: BlobTableOptions = {}): ListingStore {
   if (typeof (pool as Partial<BlobPool> | undefined)?.query !== 'function')
     throw new ConfigurationError('blobTable() needs a pool of pg: an object with the function query');
   checkOptionsOf('blobTable', options, optionsValidator);
@@ -37,43 +38,48 @@ export function blobTable(pool: BlobPool, options: BlobTableOptions = {}): BlobS
   const table = `${schema}.contents`;
   let making: Promise<void> | undefined;
 
-  async function make(statement: string): Promise<void> {
-    try {
-      await pool.query(statement, []);
-    } catch (error) {
-      if (!MADE_MEANWHILE.has((error as { code?: unknown } | null)?.code)) throw error;
-    }
-  }
   const ready = (): Promise<void> => {
-    making ??= (async () => {
-      await make(`create schema if not exists ${schema}`);
-      await make(
-        `create table if not exists ${table} (conversation text, name text, bytes bytea not null, primary key (conversation, name))`,
-      );
-    })();
+    making ??= makeTables(pool, schema);
     // The next use tries again.
     making.catch(() => {
       making = undefined;
     });
     return making;
   };
+  const query = async (text: string, values: unknown[]): Promise<Record<string, unknown>[]> => {
+    await ready();
+    return (await pool.query(text, values)).rows;
+  };
   return {
+    ...rowsIn(schema, query),
     async put(id, name, bytes) {
-      await ready();
       const statement = `insert into ${table} (conversation, name, bytes) values ($1, $2, $3) on conflict do nothing`;
-      await pool.query(statement, [placeOf(id), name, bytes]);
+      await query(statement, [placeOf(id), name, bytes]);
     },
     async get(id, name) {
-      await ready();
       const statement = `select bytes from ${table} where conversation = $1 and name = $2`;
-      const [row] = (await pool.query(statement, [placeOf(id), name])).rows;
+      const [row] = await query(statement, [placeOf(id), name]);
       if (!(row?.bytes instanceof Uint8Array))
         throw new RunchartError('store', `the table ${table} has no contents ${name} of conversation "${id}"`);
       return ofName(name, row.bytes);
     },
     async delete(id) {
-      await ready();
-      await pool.query(`delete from ${table} where conversation = $1`, [placeOf(id)]);
+      await query(`delete from ${table} where conversation = $1`, [placeOf(id)]);
     },
   };
+}
+
+async function makeTables(pool: BlobPool, schema: string): Promise<void> {
+  // Where all is made, the right to make it is not needed.
+  const found = await pool.query('select to_regclass($1::text) is not null as made', [lastOfList(schema)]);
+  if (found.rows[0]?.made === true) return;
+  const contents = `create table if not exists ${schema}.contents
+    (conversation text, name text, bytes bytea not null, primary key (conversation, name))`;
+  for (const statement of [`create schema if not exists ${schema}`, contents, ...listTables(schema)]) {
+    try {
+      await pool.query(statement, []);
+    } catch (error) {
+      if (!MADE_MEANWHILE.has((error as { code?: unknown } | null)?.code)) throw error;
+    }
+  }
 }

@@ -5,8 +5,10 @@
 import { RunchartError } from '../errors.ts';
 import { blobReference } from '../stores/blobReference.ts';
 import type { LogHandle, LogStore } from '../stores/logStore.ts';
+import { originOf } from '../stores/postgres/database.ts';
 import { hasMethods } from '../validation.ts';
 import { type BlobStore, MEDIA_TYPE, placeOf } from './blobStore.ts';
+import { blobTable } from './blobTable.ts';
 
 const WAIT_MS = { first: 5, most: 200, all: 10_000 };
 
@@ -67,6 +69,9 @@ export const storeValidator = {
   test: (value: unknown) => hasMethods(value, 'put', 'get', 'delete') || hasMethods(value, 'open', 'list'),
 };
 
-/** The blob store that an option names. */
-export const blobStoreOf = (store: BlobStore | LogStore | undefined): BlobStore | undefined =>
-  store && 'open' in store ? blobsOfStore(store) : store;
+/** The blob store that an option names. The tables of `postgresStore` have a database that also keeps the list. */
+export function blobStoreOf(store: BlobStore | LogStore | undefined): BlobStore | undefined {
+  if (!store || !('open' in store)) return store;
+  const origin = originOf(store);
+  return origin ? blobTable(origin.pool, { schema: origin.schema }) : blobsOfStore(store);
+}

@@ -13,6 +13,7 @@ import type { BlobStore } from './blobStore.ts';
 import type { WaitingAct } from './chain/engineAttempt.ts';
 import { holdConversation } from './chain/holdConversation.ts';
 import { ContentStore } from './contentStore.ts';
+import { isListing } from './listedRows.ts';
 import { type LiveHub, lossy } from './liveHub.ts';
 import {
   callObject,
@@ -217,7 +218,7 @@ function inboxObject({ sdk, service }: ObjectsOptions) {
 }
 
 /** The rows of the conversations of one shard. */
-function indexObject({ sdk, service }: ObjectsOptions) {
+function indexObject({ sdk, service, store }: ObjectsOptions) {
   return sdk.object({
     name: objectNames(service).index,
     handlers: {
@@ -225,6 +226,8 @@ function indexObject({ sdk, service }: ObjectsOptions) {
       put: async (ctx: Restate.ObjectContext, { id, row }: { id: string; row?: ConversationRow }): Promise<void> => {
         if (row) ctx.set(id, row);
         else ctx.clear(id);
+        // The writes of a shard have one order, and the engine repeats one until the database has it.
+        if (isListing(store)) await ctx.run('list', () => store.putRow(service, id, row));
       },
       list: sdk.handlers.object.shared(async (ctx: Restate.ObjectSharedContext): Promise<ConversationRow[]> => {
         const rows: ConversationRow[] = [];

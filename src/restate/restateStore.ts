@@ -6,7 +6,7 @@ import type { Json, LogEntry } from '../../machines/internal.ts';
 import { ConfigurationError, RunchartError, SessionBusyError, thrownMessage } from '../errors.ts';
 import type { Live } from '../live.ts';
 import { errorOfCode } from '../remote/errorOfCode.ts';
-import { type ConversationRow, listedRow } from '../stores/conversationRow.ts';
+import type { ConversationRow } from '../stores/conversationRow.ts';
 import {
   type Act,
   type ActAnswer,
@@ -19,6 +19,7 @@ import {
 import { pageOf } from '../stores/rowTable.ts';
 import type { BlobStore } from './blobStore.ts';
 import { ContentStore } from './contentStore.ts';
+import { engineRow, isListing } from './listedRows.ts';
 import type { HubSignal, LiveHub } from './liveHub.ts';
 import { INDEX_SHARDS, objectNames, wholeEntries } from './objectCalls.ts';
 
@@ -60,13 +61,13 @@ export class RestateStore implements LogStore {
   }
 
   async list(options: ListOptions = {}): Promise<ConversationInfo[]> {
+    if (isListing(this.#store)) return this.#store.listRows(this.#names.conversation, options);
     const shards = Array.from({ length: INDEX_SHARDS }, (_, shard) =>
       this.#call<ConversationRow[]>(this.#names.index, String(shard), 'list'),
     );
     const rows = (await Promise.all(shards)).flat();
-    const listed = rows.map((row) => listedRow(row, row.cycle === 'running' ? 'other' : 'nobody'));
     return pageOf(
-      listed.filter((row) => row !== null),
+      rows.map(engineRow).filter((row) => row !== null),
       options,
     );
   }

@@ -100,24 +100,20 @@ describe('the objects of a durable engine', () => {
     expect([...state.values()].filter((entry) => (entry as { type?: string }).type === 'model-retry')).toHaveLength(1);
   });
 
-  it('each attempt shows its reply after a reset, and an entry ends the reply only where it is one', async () => {
+  it('an attempt shows its reply after a reset, and an entry ends the reply only where it is one', async () => {
     const published: HubSignal[] = [];
     const hub = { publish: (_: string, signal: HubSignal) => void published.push(signal), subscribe: () => () => {} };
-    const acts = [
+    const { context } = contextOf([
       { type: 'open', actId: 'a', cwd: '/' },
-      { type: 'send', actId: 'b', content: 'hello' },
-    ];
-    const object = conversationObject(hub);
-    for (const { context } of [contextOf(acts), contextOf(acts)]) {
-      await object.handlers.hold?.(context);
-      const live = published.flatMap((each) => (each.type === 'live' && 'runId' in each.signal ? [each.signal] : []));
-      expect(live[0]).toEqual({ type: 'reset', runId: live[1]?.runId });
-      expect(live.slice(1).map(({ type }) => type)).toEqual(live.slice(1).map(() => 'text-delta'));
-      const appended = published.flatMap((each) => (each.type === 'appended' ? [each] : []));
-      expect(appended[0]).toMatchObject({ isReplyOpen: true });
-      expect(appended.at(-1)).not.toHaveProperty('isReplyOpen');
-      published.length = 0;
-    }
+      { type: 'send', actId: 'b', content: 'hello', options: { messageId: 'message' } },
+    ]);
+    await conversationObject(hub).handlers.hold?.(context);
+    const live = published.flatMap((each) => (each.type === 'live' && 'runId' in each.signal ? [each.signal] : []));
+    expect(live[0]).toEqual({ type: 'reset', runId: live[1]?.runId });
+    expect(new Set(live.slice(1).map(({ type }) => type))).toEqual(new Set(['text-delta']));
+    const appended = published.flatMap((each) => (each.type === 'appended' ? [each] : []));
+    expect(appended[0]).toMatchObject({ isReplyOpen: true });
+    expect(appended.at(-1)).not.toHaveProperty('isReplyOpen');
   });
 
   it.each([[undefined], [null], ['text'], [{}], [{ type: 'send' }], [{ type: 1, actId: 'a' }]])(
@@ -239,6 +235,40 @@ describe('the objects of a durable engine', () => {
     await object.handlers.hold?.(second.context);
     expect(second.answers).toMatchObject([{ error: { code } }]);
     expect(JSON.stringify([...state])).toBe(before);
+  });
+
+  it('the index writes its rows into the list of the store too, in a step of its own', async () => {
+    const written: unknown[][] = [];
+    const store = {
+      ...{ put: async () => {}, get: async () => new Uint8Array(), delete: async () => {}, listRows: async () => [] },
+      putRow: async (...values: unknown[]) => void written.push(values),
+    };
+    const agent = engineAgentOf(createAgent({ model: scriptedModel([]) }));
+    if (!agent) throw new Error('the agent is not of this process');
+    for (const given of [undefined, store]) {
+      const [, , index] = engineObjects({
+        sdk,
+        agent,
+        service: 'test',
+        hub: processHub,
+        store: given,
+      }) as unknown as Made[];
+      const { context, state } = contextOf([]);
+      const steps: string[] = [];
+      const run = async (name: string, act: () => Promise<unknown>) => {
+        steps.push(name);
+        return act();
+      };
+      const row = { id: 'a', cycle: 'ended' };
+      await index?.handlers.put?.({ ...context, run }, { id: 'a', row });
+      expect(state.get('a')).toEqual(row);
+      await index?.handlers.put?.({ ...context, run }, { id: 'a' });
+      expect([state.size, steps.length]).toEqual([0, given ? 2 : 0]);
+    }
+    expect(written).toEqual([
+      ['test', 'a', { id: 'a', cycle: 'ended' }],
+      ['test', 'a', undefined],
+    ]);
   });
 
   it('the engine keeps no record of what is over', () => {

@@ -212,6 +212,17 @@ describe('the conversations of an engine as a store', () => {
     expect(await store.list({ limit: 1 })).toHaveLength(1);
   });
 
+  it('are listed by the store where it has a list, and the engine is not asked', async () => {
+    const { asked } = storeWith(() => []);
+    const options = { owner: 'ada', limit: 2 };
+    const listRows = vi.fn(async () => [{ id: 'a' }]);
+    const nothing = async () => expect.unreachable();
+    const blobs = { put: nothing, get: nothing, delete: nothing, putRow: nothing, listRows } as never;
+    const store = new RestateStore({ ingress: 'http://engine', service: 'mine', hub: processHub, store: blobs });
+    expect(await store.list(options)).toEqual([{ id: 'a' }]);
+    expect([listRows.mock.calls, asked]).toEqual([[['mine', options]], []]);
+  });
+
   it.each([
     ['refuses', () => failed(500, 'x'.repeat(300)), `500 ${'x'.repeat(200)}`],
     ['does not know the service', () => failed(404, 'service not found'), '404 service not found'],

@@ -57,6 +57,18 @@ export const storeError = (what: string, cause: unknown): RunchartError =>
 export const arrayText = (values: readonly string[]): string =>
   `{${values.map((value) => `"${value.replace(/[\\"]/g, '\\$&')}"`).join(',')}}`;
 
+const ORIGIN = Symbol('origin');
+/** Where a store has its tables. */
+interface StoreOrigin {
+  pool: PostgresPool;
+  schema: string;
+}
+
+export const withOrigin = <S extends object>(store: S, origin: StoreOrigin): S =>
+  Object.assign(store, { [ORIGIN]: origin });
+/** The pool and the schema of a store that `postgresStore` has made. */
+export const originOf = (store: object): StoreOrigin | undefined => (store as { [ORIGIN]?: StoreOrigin })[ORIGIN];
+
 const ignore = (): void => {};
 
 export class Database {

@@ -19,7 +19,7 @@ import {
   withLookup,
 } from '../logStore.ts';
 import { cursorOf, placeOf } from '../rowTable.ts';
-import { arrayText, Database, type PostgresPool, type Row, storeError } from './database.ts';
+import { arrayText, Database, type PostgresPool, type Row, storeError, withOrigin } from './database.ts';
 import { Followers } from './followers.ts';
 import { type Hint, Hints } from './hints.ts';
 import { AskedActs, TakenActs } from './holderActs.ts';
@@ -65,7 +65,7 @@ export function postgresStore(pool: PostgresPool, options: PostgresStoreOptions 
     stillHolds: (id: string) => logs.stillHolds(id),
     close: () => logs.close(),
   };
-  return withLookup(store, (id, owner) => logs.exists(id, owner)) as typeof store;
+  return withOrigin(withLookup(store, (id, owner) => logs.exists(id, owner)) as typeof store, { pool, schema });
 }
 
 class PostgresLogs {

@@ -228,13 +228,29 @@ const listStatement =
     const where = ['length > 0', 'parent is null'];
     if (owner !== undefined) where.push(`owner = ${value(owner)}`);
     if (status !== undefined) where.push(STATUS[status]);
-    if (after !== undefined) {
-      const time = `${value(after.updatedAt)}::double precision`;
-      const place = `decode(${value(after.place)}, 'hex')`;
-      where.push(`updated_at <= ${time} and (updated_at < ${time} or place > ${place})`);
-    }
-    const most = limit === undefined || limit === Number.POSITIVE_INFINITY ? '' : ` limit ${value(limit)}::bigint`;
-    const text = `select summary, lease_until > ${NOW} as held from ${conversations}
-      where ${where.join(' and ')} order by updated_at desc, place${most}`;
-    return { text, values };
+    return pageStatement(`select summary, lease_until > ${NOW} as held from ${conversations}`, {
+      ...{ where, values, after, limit },
+    });
   };
+
+interface Page extends Pick<ListFilter, 'after' | 'limit'> {
+  /** Conditions that refer to the values. */
+  where: readonly string[];
+  values: readonly unknown[];
+}
+
+/** A page of rows with the columns `updated_at` and `place`, in the order of a list. */
+export function pageStatement(select: string, { where, values, after, limit }: Page) {
+  const all = [...values];
+  const value = (given: unknown): string => `$${all.push(given)}`;
+  const conditions = [...where];
+  if (after !== undefined) {
+    const time = `${value(after.updatedAt)}::double precision`;
+    const place = `decode(${value(after.place)}, 'hex')`;
+    conditions.push(`updated_at <= ${time} and (updated_at < ${time} or place > ${place})`);
+  }
+  const most = limit === undefined || limit === Number.POSITIVE_INFINITY ? '' : ` limit ${value(limit)}::bigint`;
+  const text = `${select}
+      where ${conditions.join(' and ')} order by updated_at desc, place${most}`;
+  return { text, values: all };
+}
