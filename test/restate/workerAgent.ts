@@ -22,6 +22,7 @@ export const { values } = parseArgs({
     port: { type: 'string' },
     ledger: { type: 'string' },
     blobs: { type: 'string' },
+    postgres: { type: 'string' },
     name: { type: 'string' },
   },
 });
@@ -104,7 +105,11 @@ const model: Model = {
       yield { type: 'finish', reason: 'tool-calls' };
       return;
     }
-    for (const word of ['this ', 'is ', 'the ', 'end']) yield { type: 'text-delta', text: word };
+    for (const word of ['this ', 'is ', 'the ', 'end']) {
+      if (text === 'SLOWLY') await new Promise((resolve) => setTimeout(resolve, 300));
+      yield { type: 'text-delta', text: word };
+    }
+    if (text === 'SLOWLY') await new Promise((resolve) => setTimeout(resolve, 1000));
     yield { type: 'finish', reason: 'stop' };
   },
 };

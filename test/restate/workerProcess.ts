@@ -26,7 +26,8 @@ export class WorkerProcess {
   #process: ChildProcess | undefined;
   readonly #arguments: readonly string[];
 
-  constructor(options: { admin: string; ledger: string; blobs: string; name: string }) {
+  /** `blobs`: a directory for large contents. `postgres`: the host of a database for them, for the list and for live text. */
+  constructor(options: { admin: string; ledger: string; name: string; blobs?: string; postgres?: string }) {
     this.#arguments = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]);
   }
 
