@@ -12,7 +12,15 @@ import { proves } from '../support/tier.ts';
 import { documents, entries, examples, fencesOf, headingsOf, proseOf, read, regionOf, root } from './documents.ts';
 
 /** They need a model server and a person, servers of tools, or a database, so they are only compiled. */
-const NOT_RUN = ['chat.ts', 'first.ts', 'manyProcesses.ts', 'mcp.ts', 'postgres.ts', 'restate.ts'];
+const NOT_RUN = [
+  'chat.ts',
+  'first.ts',
+  'manyProcesses.ts',
+  'mcp.ts',
+  'postgres.ts',
+  'restate.ts',
+  'restatePostgres.ts',
+];
 /** It needs `node:sqlite`, which the oldest supported Node does not have. */
 const LATER_NODE = ['sqlite.ts'];
 /** It needs an installed package: test/e2e/install.test.ts runs it in a project. */
