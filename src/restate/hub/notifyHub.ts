@@ -19,8 +19,11 @@ export interface NotifyHubOptions {
   channel?: string;
 }
 
-/** `close()` gives its connection back and drops what was not sent. Then the hub carries nothing. The pool stays yours. */
-export type NotifyHub = LiveHub & { close(): Promise<void> };
+/** A hub over a pool, which stays yours. */
+export type NotifyHub = LiveHub & {
+  /** Gives its connection back and drops what was not sent. Then the hub carries nothing. */
+  close(): Promise<void>;
+};
 
 const optionsValidator = object({
   channel: {
