@@ -10,6 +10,7 @@ export type Holder = 'nobody' | 'self' | 'other';
 export interface ConversationRow extends Omit<ConversationInfo, 'status' | 'cursor'> {
   /** The entries that were folded. */
   length: number;
+  /** What the last run does, as the log has it. */
   cycle: 'ended' | 'running' | 'suspended';
   /** Of a sub-agent's conversation, which is not listed. */
   parentId?: string;
