@@ -1,14 +1,17 @@
 /**
  * Applies a client's request to a conversation. Rule: input is parsed before it reaches a conversation. A request is
- * answered after its effect is durable. A failure is reported by its stable code, without internal details.
+ * answered after its effect is durable. A client receives the message of an error only if it is about the client's own request. Every
+ * other message may name files, addresses or processes of the server, so it goes to the logger.
  */
 import { type Decision, runOf, type Settlement } from '../../machines/internal.ts';
 import type { Content } from '../content/content.ts';
 import { type Conversation, sendWithReceipt } from '../conversation/conversation.ts';
-import type { Run } from '../conversation/run.ts';
+import type { Run, RunResult } from '../conversation/run.ts';
 import type { SendOptions } from '../conversation/sendOptions.ts';
 import { resume } from '../conversation/served/remoteActs.ts';
 import { RunchartError, thrownMessage } from '../errors.ts';
+import { callHarmlessly } from '../timeLimit.ts';
+import { hasMethods, type Validator } from '../validation.ts';
 import { openRun } from './followed/eitherConversation.ts';
 import { followedOf } from './followed/followedConversation.ts';
 
@@ -198,12 +201,58 @@ export async function resumeRun(
   };
 }
 
-/**
- * The failure as a client sees it. An error from outside the library may contain anything, so the client receives only
- * its kind.
- */
-export function failureOf(error: unknown): { type: 'error'; code: string; message: string } {
-  if (!RunchartError.isRunchartError(error))
-    return { type: 'error', code: 'internal', message: 'the request failed inside the server' };
-  return { type: 'error', code: error.code, message: thrownMessage(error) };
+/** Receives one fact for each failure of the server that a client sees without its details. */
+export type FailureLogger = { error?(fact: object): void };
+
+export const loggerValidator: Validator = {
+  expected: 'a logger',
+  test: (value) => typeof value === 'object' && value !== null,
+};
+
+/** Their messages say what is wrong with the request. */
+const OF_THE_REQUEST: ReadonlySet<string> = new Set([
+  ...['malformed', 'configuration', 'invalid_decision', 'unauthorized', 'decision_refused', 'not_allowed', 'not_found'],
+  ...['method', 'agent_busy', 'cancellation_in_progress', 'too_large', 'content_type', 'media_type', 'limit'],
+]);
+
+const DAMAGED = 'the stored conversation is damaged and was left as it is; an operator of the server must repair it';
+
+/** What a client reads in place of the message of the server. */
+const GENERAL: { readonly [code: string]: string } = {
+  store: 'the store of the server could not do this; try it again later',
+  store_conflict: 'another process of the server writes this conversation; try it again',
+  session_busy: 'the conversation is open in another place of the server; try it again when it is closed there',
+  unavailable: 'another process of the server holds the conversation and has not answered in time; try it again',
+  closed: 'the server has closed the conversation or stops; try it again',
+  ...{ corrupt: DAMAGED, gap: DAMAGED, fork: DAMAGED, encoding: DAMAGED, line_too_long: DAMAGED },
+  ...{ no_header: DAMAGED, not_a_file: DAMAGED },
+  version: 'the stored conversation has a version that this server cannot read',
+};
+
+const INTERNAL = 'the request failed inside the server';
+
+const generalMessage = (code: string): string => (Object.hasOwn(GENERAL, code) ? (GENERAL[code] as string) : INTERNAL);
+
+/** The code of an error. One from outside the library may have any, so its own does not count. */
+export const codeOf = (error: unknown): string => (RunchartError.isRunchartError(error) ? error.code : 'internal');
+
+/** The failure as a client sees it. The logger receives what the client does not. */
+export function failureOf(error: unknown, logger?: FailureLogger): { type: 'error'; code: string; message: string } {
+  const code = codeOf(error);
+  const message = thrownMessage(error);
+  if (OF_THE_REQUEST.has(code)) return { type: 'error', code, message };
+  report({ code, message, error }, logger);
+  return { type: 'error', code, message: generalMessage(code) };
+}
+
+/** The result of a run as a client sees it. The errors of stores and of the runtime are the server's own. */
+export function shownResult(result: RunResult, logger?: FailureLogger): RunResult {
+  const { error, cause, runId } = result;
+  if (!error || (cause !== 'store' && cause !== 'internal')) return result;
+  report({ run: runId, ...error }, logger);
+  return { ...result, error: { ...error, message: generalMessage(cause) } };
+}
+
+function report(fact: object, logger: FailureLogger = console): void {
+  if (hasMethods(logger, 'error')) callHarmlessly(() => logger.error?.({ event: 'request-failed', ...fact }));
 }

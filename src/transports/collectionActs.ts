@@ -4,7 +4,7 @@
  */
 import type { Agent } from '../agent.ts';
 import type { ConversationInfo, ListOptions } from '../stores/logStore.ts';
-import { failureOf, malformed } from './clientActs.ts';
+import { codeOf, malformed } from './clientActs.ts';
 import { endConversation } from './followed/eitherConversation.ts';
 import type { Caller } from './httpRequests.ts';
 import type { Sessions } from './sessions.ts';
@@ -41,7 +41,7 @@ export async function listPage(agent: Agent, { searchParams }: URL, caller: Call
       ...(cursor !== undefined && { cursor }),
     });
   } catch (error) {
-    if (failureOf(error).code === 'configuration') throw malformed('cursor to be the one of a row');
+    if (codeOf(error) === 'configuration') throw malformed('cursor to be the one of a row');
     throw error;
   }
 }
@@ -65,7 +65,7 @@ export async function deleteConversation(
     try {
       return await agent.profile.store.delete(id);
     } catch (error) {
-      if (failureOf(error).code !== 'session_busy' || attempt === ATTEMPTS) throw error;
+      if (codeOf(error) !== 'session_busy' || attempt === ATTEMPTS) throw error;
     }
   }
 }

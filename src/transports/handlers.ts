@@ -16,11 +16,13 @@ import {
   cancelRun,
   decideCall,
   fieldsOf,
+  loggerValidator,
   malformed,
   pathIdOf,
   resumeRun,
   sendMessage,
   settleCall,
+  shownResult,
 } from './clientActs.ts';
 import { deleteConversation, listPage } from './collectionActs.ts';
 import { type Broadcast, broadcastOf } from './events/broadcast.ts';
@@ -64,8 +66,11 @@ export interface HandlerOptions {
   allow?: AllowedChoices;
   /** Shared with other transports of the same agent; it has limits of its own. Default: its own. */
   sessions?: Sessions;
-  /** Receives one fact for each reader that was disconnected because it read nothing. */
-  logger?: { debug?(fact: object): void };
+  /**
+   * `debug` receives one fact for each reader that was disconnected because it read nothing. `error` receives the whole error of each
+   * failure of the server, which the client sees without details. Default: the console, for errors only.
+   */
+  logger?: { debug?(fact: object): void; error?(fact: object): void };
   /** The timer of a test. Default: the timer of the platform. */
   setTimer?: Ports['setTimer'];
   /** The clock of a test. Default: the clock of the platform. */
@@ -81,7 +86,7 @@ const optionsValidator = object({
   limits: quotaValidator,
   allow: allowValidator,
   sessions: { expected: 'what sessions() answers', test: (value) => hasMethods(value, 'acquire', 'release') },
-  logger: { expected: 'a logger', test: (value) => typeof value === 'object' && value !== null },
+  logger: loggerValidator,
   setTimer: callback,
   now: callback,
 });
@@ -154,7 +159,7 @@ class Handlers {
         return json(ACCEPTED.has(act) ? 202 : 200, withOverview(url, conversation, answer));
       });
     } catch (error) {
-      return refusal(error);
+      return refusal(error, this.#options.logger);
     } finally {
       quota?.end();
     }
@@ -212,7 +217,9 @@ class Handlers {
   ): Promise<Response> {
     mustHaveMethod(request, 'GET');
     return this.#with(id, caller, async (conversation) =>
-      kind === 'blobs' ? blobResponse(conversation, name, request) : json(200, await resultOf(conversation, name)),
+      kind === 'blobs'
+        ? blobResponse(conversation, name, request)
+        : json(200, shownResult(await resultOf(conversation, name), this.#options.logger)),
     );
   }
 

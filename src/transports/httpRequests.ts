@@ -3,7 +3,7 @@
  * authorization. Nothing acts on an incomplete body. An error response contains only the stable code and its message.
  */
 import { RunchartError } from '../errors.ts';
-import { failureOf, malformed } from './clientActs.ts';
+import { type FailureLogger, failureOf, malformed } from './clientActs.ts';
 import { QuotaRefusal, type RequestQuota } from './quotas.ts';
 
 /**
@@ -54,8 +54,9 @@ class WrongMethod extends RunchartError {
   }
 }
 
-export function refusal(error: unknown): Response {
-  const failure = failureOf(error);
+/** The response to a request that failed. The logger receives what the client must not. */
+export function refusal(error: unknown, logger?: FailureLogger): Response {
+  const failure = failureOf(error, logger);
   if (error instanceof QuotaRefusal) return json(error.status, failure, { 'retry-after': `${error.retryAfterS}` });
   const status = STATUS[failure.code] ?? 500;
   if (error instanceof WrongMethod) return json(status, failure, { allow: error.allow });

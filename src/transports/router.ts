@@ -8,7 +8,15 @@ import type { Agent } from '../agent.ts';
 import { readMessage } from '../content/content.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import type { Run, RunResult } from '../conversation/run.ts';
-import { contentOf, decideCall, failureOf, sendMessage, settleCall } from './clientActs.ts';
+import {
+  contentOf,
+  decideCall,
+  type FailureLogger,
+  failureOf,
+  sendMessage,
+  settleCall,
+  shownResult,
+} from './clientActs.ts';
 import { broadcastOf } from './events/broadcast.ts';
 import { ClientFeed } from './events/clientFeed.ts';
 import { followedOf } from './followed/followedConversation.ts';
@@ -29,6 +37,8 @@ export interface RouteOptions {
   owner?: string;
   /** After the input ends, waits for the running turns and sends their results. */
   drain?: boolean;
+  /** `error` receives the whole error of each failure of the server, which the client sees without details. Default: the console. */
+  logger?: FailureLogger;
 }
 
 /** Resolves when the transport ends; runs continue. */
@@ -107,7 +117,10 @@ class Router {
       const value = await (message.type === 'list' ? this.#list() : this.#act(message));
       if (requestId !== undefined) await this.#transport.write({ type: 'answer', requestId, value });
     } catch (error) {
-      await this.#transport.write({ ...failureOf(error), ...(requestId !== undefined && { requestId }) });
+      await this.#transport.write({
+        ...failureOf(error, this.#options.logger),
+        ...(requestId !== undefined && { requestId }),
+      });
     }
   }
 
@@ -242,8 +255,10 @@ class Router {
       followed.last = result;
       // After its close, a conversation has sent its last message.
       if (feed.isEnded) return;
-      if (this.#options.multiTurn) feed.add({ type: 'turn-result', conversation: conversation.id, result });
-      else if (conversation.status !== 'active') this.#finish(followed);
+      if (this.#options.multiTurn) {
+        const shown = shownResult(result, this.#options.logger);
+        feed.add({ type: 'turn-result', conversation: conversation.id, result: shown });
+      } else if (conversation.status !== 'active') this.#finish(followed);
     });
     this.#turns.set(run.id, turn);
   }

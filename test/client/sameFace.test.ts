@@ -373,7 +373,8 @@ it('a resumption that the store refuses', () => {
       await expect.poll(() => conversation.inFlight?.text).toBe('a');
       await run.cancel();
       const { termination, cause, error } = await conversation.resume().result;
-      return [termination, cause, error];
+      // A server keeps the message of its store to itself.
+      return [termination, cause, error?.code];
     },
   );
 });

@@ -20,7 +20,7 @@ import {
   whole,
 } from '../../validation.ts';
 import { type AllowedChoices, allowedChoices, allowValidator } from '../allowedChoices.ts';
-import { type Fields, malformed } from '../clientActs.ts';
+import { type FailureLogger, type Fields, loggerValidator, malformed } from '../clientActs.ts';
 import { activeRun, entriesOf } from '../followed/eitherConversation.ts';
 import { acquireOrCreate, ownSessions } from '../handlerSessions.ts';
 import { type Authorize, authorizedCaller, type Caller, json, jsonBody, refusal } from '../httpRequests.ts';
@@ -66,6 +66,8 @@ export interface ChatHandlerOptions {
   allow?: AllowedChoices;
   /** Shared with other transports of the same agent; it has limits of its own. Default: its own. */
   sessions?: Sessions;
+  /** `error` receives the whole error of each failure of the server, which the page sees without details. Default: the console. */
+  logger?: FailureLogger;
   /** The timer of a test. Default: the timer of the platform. */
   setTimer?: Ports['setTimer'];
   /** The clock of a test. Default: the clock of the platform. */
@@ -82,6 +84,7 @@ const optionsValidator = object({
   limits: quotaValidator,
   allow: allowValidator,
   sessions: { expected: 'what sessions() answers', test: (value) => hasMethods(value, 'acquire', 'release') },
+  logger: loggerValidator,
   setTimer: callback,
   now: callback,
 });
@@ -146,7 +149,7 @@ class ChatHandler {
         return path.kind === 'history' ? json(200, []) : this.#nothing();
       });
     } catch (error) {
-      return refusal(error);
+      return refusal(error, this.#options.logger);
     } finally {
       quota?.end();
     }
