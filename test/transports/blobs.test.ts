@@ -128,6 +128,34 @@ it('bytes that are a file in one message and an image in a later one are shown a
   await agent.close();
 });
 
+it.each([
+  ['messages', 'image', `blob:${'0'.repeat(64)}:image/png`],
+  ['messages', 'file', `blob:${'0'.repeat(64)}:application/pdf`],
+  ['messages', 'image', 'blob:none'],
+  ['steer', 'image', `blob:${'0'.repeat(64)}:image/png`],
+])(
+  'a %s with an %s of a reference that the log does not contain is 400, and nothing is logged',
+  async (path, type, data) => {
+    for (const [, store] of STORES) {
+      const { agent, get, post } = await place([PNG], { store: store() });
+      const before = await (await get('/conversations/c')).json();
+      const mediaType = type === 'image' ? 'image/png' : 'application/pdf';
+      const content = [
+        { type: 'text', text: 'see' },
+        { type, mediaType, data },
+      ];
+      const refused = await post(`/conversations/c/${path}`, { content });
+      expect([refused.status, await refused.json()]).toEqual([
+        400,
+        { type: 'error', code: 'configuration', message: expect.stringMatching(/reference.*this conversation.*bytes/) },
+      ]);
+      expect(await (await get('/conversations/c')).json()).toEqual(before);
+      expect((await post('/conversations/c/messages', { content: 'go on' })).status).toBe(202);
+      await agent.close();
+    }
+  },
+);
+
 it('every character of a name that a header cannot hold is escaped', async () => {
   const { blob } = await place([file(html, 'text/html', "it's (a) *.html;\r\n\u202e")]);
   const disposition = (await blob()).headers.get('content-disposition');
