@@ -295,6 +295,13 @@ const forgedName = (): RunchartError =>
     'by is not the name that this server authenticated; leave it out. Nothing was changed',
   );
 
+/** A client that could choose it could deny the calls that wait for somebody else. */
+const policyOfServer = (): RunchartError =>
+  new RunchartError(
+    'not_allowed',
+    'whileSuspended is a policy that only the server decides (createAgent({ policies })); leave it out. Nothing was changed',
+  );
+
 function firstWanted(last: string | null): number {
   if (last === null || last === '') return 0;
   if (/^\d{1,15}$/.test(last)) return Number(last) + 1;
@@ -325,8 +332,9 @@ async function actOn(
   const onRun = isRunIdWanted ? () => {} : undefined;
   switch (act) {
     case 'messages': {
-      const fields = fieldsOf(body, ['content', 'kind', 'messageId', 'by', ...CHOICES]);
+      const fields = fieldsOf(body, ['content', 'kind', 'messageId', 'by', 'whileSuspended', ...CHOICES]);
       if (fields.by !== undefined && fields.by !== by) throw forgedName();
+      if (fields.whileSuspended !== undefined) throw policyOfServer();
       const options = { ...senderOf(by), ...allowedChoices(fields, allow), request: key };
       return sendMessage(conversation, fields, options, onRun);
     }

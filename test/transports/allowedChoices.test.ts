@@ -59,6 +59,21 @@ describe('a message over HTTP that chooses', () => {
     await on.agent.close();
   });
 
+  it('what it does while a call waits is refused, because the server alone decides that', async () => {
+    const on = await place({ models: ['small'], settings: true, tools: true, context: true });
+    const before = await on.entries();
+    for (const whileSuspended of ['denyAndRun', 'reject', 'nonsense']) {
+      const answer = await on.post('/conversations/c/messages', { content: 'hi', whileSuspended });
+      expect(answer).toMatchObject({
+        status: 403,
+        code: 'not_allowed',
+        message: expect.stringMatching(/^whileSuspended is a policy that only the server decides/),
+      });
+    }
+    expect(await on.entries()).toBe(before);
+    await on.agent.close();
+  });
+
   it.each([
     ['a model', { model: 'big' }],
     ['a schema', { output: 'city' }],
