@@ -67,15 +67,14 @@ export const PIXELS_MOST = 100_000_000;
 
 /** Returns a model's limits. Defaults: 2,000 pixels, 4.5 MiB, all four types. Throws ConfigurationError. */
 export function imageLimitsOf({ id, imageLimits }: { id: string; imageLimits?: ImageLimits }): Required<ImageLimits> {
-  const limits = { maxPixels: 2_000, maxBytes: 4_718_592, mediaTypes: IMAGE_TYPES, ...imageLimits };
-  const { maxPixels, maxBytes, mediaTypes } = limits;
+  const { maxPixels = 2_000, maxBytes = 4_718_592, mediaTypes = IMAGE_TYPES } = imageLimits ?? {};
   if (
     maxPixels >= 1 &&
     maxBytes >= 1 &&
     Array.isArray(mediaTypes) &&
     mediaTypes.every((type) => IMAGE_TYPES.includes(type))
   )
-    return limits;
+    return { maxPixels, maxBytes, mediaTypes };
   throw new ConfigurationError(
     `imageLimits of ${id}: maxPixels and maxBytes must be positive, mediaTypes of ${IMAGE_TYPES.join(', ')}`,
   );

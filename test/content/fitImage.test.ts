@@ -21,6 +21,12 @@ async function drawn(bytes: Uint8Array, imageLimits?: ImageLimits) {
   return { ...found, wanted };
 }
 
+it.each(['maxPixels', 'maxBytes', 'mediaTypes'] as const)('a limit %s that is undefined is the default one', (name) => {
+  const given = { [name]: undefined } as ImageLimits;
+  expect(limits(given)).toEqual(limits());
+  expect(openai('m', { apiKey: 'k', imageLimits: given }).id).toBe('m');
+});
+
 describe('S003-32 an image that fits is unchanged', () => {
   it.each([
     ['one pixel', () => dot],
