@@ -29,6 +29,13 @@ export async function within<T>(
   }
 }
 
+/** Resolves when all have ended. Then rejects with the first error in their order, if there is one. */
+export async function awaitAll(acts: Iterable<Promise<unknown> | undefined>): Promise<void> {
+  const all = [...acts];
+  await Promise.allSettled(all);
+  await Promise.all(all);
+}
+
 /** Calls a function of the host whose errors have no consequence: one that it throws, and one that its promise rejects with. */
 export function callHarmlessly(act: () => unknown): void {
   try {

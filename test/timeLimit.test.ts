@@ -1,6 +1,6 @@
 /** Each way in which a limited wait or an effect ends, and that nothing of it is left. */
 import { describe, expect, it, vi } from 'vitest';
-import { closedAtAbort, EffectAbort, nextTurn, within } from '../src/timeLimit.ts';
+import { awaitAll, closedAtAbort, EffectAbort, nextTurn, within } from '../src/timeLimit.ts';
 
 /** Timers that fire when the test says so, and the listeners of a signal. */
 function watched() {
@@ -25,6 +25,31 @@ function watched() {
   return { controller, setTimer, signal, timers, left: () => [timers.length, listeners] };
 }
 const never = () => new Promise<never>(() => undefined);
+
+describe('a wait for several acts', () => {
+  it('resolves after all of them', async () => {
+    const ended: number[] = [];
+    const act = async (id: number): Promise<void> => {
+      await nextTurn();
+      ended.push(id);
+    };
+    expect(await awaitAll([act(1), act(2)])).toBe(undefined);
+    expect(ended).toEqual([1, 2]);
+    await awaitAll([]);
+  });
+
+  it('rejects with the first error in their order, after all of them have ended', async () => {
+    let isEnded = false;
+    const late = (async () => {
+      for (let turn = 0; turn < 3; turn += 1) await nextTurn();
+      isEnded = true;
+      throw new Error('the second one');
+    })();
+    const first = nextTurn().then(() => Promise.reject(new Error('the first one')));
+    await expect(awaitAll([first, late, Promise.reject(new Error('the third one'))])).rejects.toThrow('the first one');
+    expect(isEnded).toBe(true);
+  });
+});
 
 describe('a wait for at most some time', () => {
   type Watched = ReturnType<typeof watched>;

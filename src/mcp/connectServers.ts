@@ -2,6 +2,7 @@
  * Connects to MCP servers, and joins their tools. Rule: a server that fails ends the others. Closing also ends servers that are
  * still being connected.
  */
+import { awaitAll } from '../timeLimit.ts';
 import type { Tool } from '../tools/tool.ts';
 import { McpServer } from './mcpServer.ts';
 import { moreTools } from './resourceTools.ts';
@@ -27,7 +28,7 @@ export function connectServers(servers: { readonly [name: string]: McpServerOpti
 } {
   const checked = Object.entries(servers).map(([name, options]) => [name, checkedServer(name, options)] as const);
   const connected = checked.map(([name, options]) => ({ server: new McpServer(name, options), options }));
-  const close = async (): Promise<void> => void (await Promise.all(connected.map(({ server }) => server.close())));
+  const close = (): Promise<void> => awaitAll(connected.map(({ server }) => server.close()));
   const connect = async (): Promise<McpTools> => {
     try {
       const offers = await Promise.all(connected.map(({ server, options }) => offerOf(server, options)));

@@ -10,7 +10,7 @@ import type { Conversation } from '../conversation/conversation.ts';
 import type { RunResult } from '../conversation/run.ts';
 import { ConfigurationError, RunchartError, thrownMessage } from '../errors.ts';
 import { printable, shortened } from '../printable.ts';
-import { TIMER_MAX_MS } from '../timeLimit.ts';
+import { awaitAll, TIMER_MAX_MS } from '../timeLimit.ts';
 import { checkOptionsOf, nonEmptyText, object, text } from '../validation.ts';
 
 /** A transport of `@modelcontextprotocol/server`, such as its `StdioServerTransport`. */
@@ -92,8 +92,9 @@ export function mcpServer(agent: Agent, options: AgentServerOptions = {}): Agent
     },
     async close() {
       ending.abort();
-      await Promise.all([...servers].map((server) => server.close()));
+      const open = [...servers];
       servers.clear();
+      await awaitAll(open.map((server) => server.close()));
     },
   };
 }

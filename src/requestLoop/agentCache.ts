@@ -9,6 +9,7 @@ import type { Plugin } from '../plugins/plugin.ts';
 import { type Ports, portsOf } from '../runtime/hostPorts.ts';
 import type { LogStore } from '../stores/logStore.ts';
 import { memoryStore } from '../stores/memory.ts';
+import { awaitAll } from '../timeLimit.ts';
 import type { Tool } from '../tools/tool.ts';
 import { type CallsByConversation, loopTool } from './loopTools.ts';
 import { type LoopSettings, policiesUnder, versionOf } from './settings.ts';
@@ -139,7 +140,7 @@ export class AgentCache {
     const all = [...this.#current.values(), ...this.#retiring];
     this.#current.clear();
     this.#retiring.clear();
-    await Promise.all(all.map(({ agent }) => agent.close()));
+    await awaitAll(all.map(({ agent }) => agent.close()));
   }
 
   #replaceAgent(model: string, version: string, settings: LoopSettings): CachedAgent {

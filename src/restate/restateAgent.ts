@@ -12,6 +12,7 @@ import type { Model } from '../models/model.ts';
 import { checkListing, checkOpening, type OpenOptions } from '../options.ts';
 import { platformPorts } from '../runtime/hostPorts.ts';
 import { type ConversationInfo, type ListOptions, type LogStore, noConversation } from '../stores/logStore.ts';
+import { awaitAll } from '../timeLimit.ts';
 import { Toolbox } from '../tools/toolbox.ts';
 import { FollowedConversation } from '../transports/followed/followedConversation.ts';
 import { StoreLink } from '../transports/followed/storeLink.ts';
@@ -142,6 +143,6 @@ class RestateAgent implements Agent {
   /** Ends what this process follows. Runs continue where they are. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all([...this.#open].map((conversation) => conversation.close()));
+    await awaitAll([...this.#open].map((conversation) => conversation.close()));
   }
 }

@@ -8,6 +8,7 @@ import type { Conversation } from '../conversation/conversation.ts';
 import { ConfigurationError, LimitError, RunchartError } from '../errors.ts';
 import { type Ports, platformPorts } from '../runtime/hostPorts.ts';
 import { mayExist, noConversation } from '../stores/logStore.ts';
+import { awaitAll } from '../timeLimit.ts';
 import { callback, checkOptionsOf, numberOrInfinity, object, whole } from '../validation.ts';
 import { Broadcast } from './events/broadcast.ts';
 import { watchStatus } from './followed/eitherConversation.ts';
@@ -213,8 +214,7 @@ class LivingSessions implements Sessions {
     this.#endReaders();
     for (const { refuse } of this.#waiters.splice(0)) refuse(closedError());
     watchersOf(this.#agent).delete(this.#watcher);
-    await this.#followed?.close();
-    await Promise.all([...this.#open].map((session) => this.#end(session)));
+    await awaitAll([this.#followed?.close(), ...[...this.#open].map((session) => this.#end(session))]);
   }
 
   #following(store: ConstructorParameters<typeof FollowedSessions>[0]['store']): FollowedSessions {

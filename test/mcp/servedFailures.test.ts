@@ -46,6 +46,23 @@ describe('a request that ends without an answer', () => {
   });
 });
 
+it('a connection that cannot be closed leaves no other one open, and its error is the one of the close', async () => {
+  const agent = createAgent({ model: scripted([]) });
+  onTestFinished(() => agent.close());
+  const server = mcpServer(agent, { name: 'house' });
+  const closed: string[] = [];
+  const transport = (close: () => Promise<void>) => ({ start: async () => {}, send: async () => {}, close });
+  await server.connect(transport(() => Promise.reject(new Error('stuck'))));
+  await server.connect(
+    transport(async () => {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      closed.push('second');
+    }),
+  );
+  await expect(server.close()).rejects.toThrow('stuck');
+  expect(closed).toEqual(['second']);
+});
+
 it('a conversation is closed after each request, so another part of the program may open it', async () => {
   const { agent, answer } = await answered(['one', 'two']);
   const conversation = await agent.open(answer.conversation, { existing: true, owner: 'mcp:house' });

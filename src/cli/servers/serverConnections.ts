@@ -6,7 +6,7 @@ import { thrownMessage } from '../../errors.ts';
 import type { Plugin } from '../../index.ts';
 import type { McpTools } from '../../mcp/mcpTools.ts';
 import { type Ports, platformPorts } from '../../runtime/hostPorts.ts';
-import { within } from '../../timeLimit.ts';
+import { awaitAll, within } from '../../timeLimit.ts';
 import { changingBy, defineTool, definitionOf, type Tool, type ToolChanges } from '../../tools/tool.ts';
 import type { ServerEntry } from './serverEntries.ts';
 
@@ -125,6 +125,6 @@ export class ServerConnections {
     this.#users -= 1;
     if (this.#users > 0) return;
     this.#isClosed = true;
-    await Promise.all(this.#connections.map((connection) => connection.close?.()));
+    await awaitAll(this.#connections.map(async (connection) => connection.close?.()));
   }
 }

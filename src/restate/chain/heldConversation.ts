@@ -10,7 +10,7 @@ import { carryOutHere } from '../../conversation/served/remoteActs.ts';
 import { RunchartError, thrownMessage } from '../../errors.ts';
 import { platformPorts } from '../../runtime/hostPorts.ts';
 import { type Act, type ActAnswer, refuseOtherOwner } from '../../stores/logStore.ts';
-import { nextTurn } from '../../timeLimit.ts';
+import { awaitAll, nextTurn } from '../../timeLimit.ts';
 import type { ContinuedAttempt } from './continuedAttempt.ts';
 import type { ChainItem, EngineTimer, WaitingAct } from './engineAttempt.ts';
 import { HeldSubAgents } from './heldSubAgents.ts';
@@ -215,7 +215,7 @@ export class HeldConversation {
 
   /** Lets go of the conversation, and writes nothing. */
   async leave(): Promise<void> {
-    await Promise.all([this.#subAgents.leave(), this.#root.leave()]);
+    await awaitAll([this.#subAgents.leave(), this.#root.leave()]);
   }
 
   #item<Item>(item: Item): Item & { acts: number; at: number } {

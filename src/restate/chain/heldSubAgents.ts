@@ -4,7 +4,7 @@
  * same order.
  */
 import type { OpenBelow } from '../../conversation/open.ts';
-import { nextTurn } from '../../timeLimit.ts';
+import { awaitAll, nextTurn } from '../../timeLimit.ts';
 import type { ContinuedAttempt } from './continuedAttempt.ts';
 import { MemberConversation, type MemberSurroundings } from './memberConversation.ts';
 
@@ -107,6 +107,6 @@ export class HeldSubAgents {
     this.#openings = [];
     for (const { refuse } of openings) refuse(new Error('the attempt is over'));
     this.#members.clear();
-    await Promise.all(left);
+    await awaitAll(left);
   }
 }

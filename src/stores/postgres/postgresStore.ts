@@ -5,6 +5,7 @@
 import type { Json, LogEntry } from '../../../machines/vocabulary.ts';
 import { RunchartError, SessionBusyError } from '../../errors.ts';
 import type { Live } from '../../live.ts';
+import { awaitAll } from '../../timeLimit.ts';
 import { checkOptionsOf, flag, object, text, whole } from '../../validation.ts';
 import { type ConversationRow, listedRow } from '../conversationRow.ts';
 import { addToRow } from '../conversationSummary.ts';
@@ -211,7 +212,7 @@ class PostgresLogs {
     this.#closed = true;
     this.#followers.close();
     this.#hints.close();
-    await Promise.all(this.#leases.holders.map((handle) => handle.close()));
+    await awaitAll(this.#leases.holders.map((handle) => handle.close()));
   }
 
   /** Rejects with `not_found` for a log that this owner may not open, or that must exist. */

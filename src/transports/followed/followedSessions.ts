@@ -6,6 +6,7 @@ import type { Conversation } from '../../conversation/conversation.ts';
 import { ConfigurationError, SessionBusyError } from '../../errors.ts';
 import { type Ports, platformPorts } from '../../runtime/hostPorts.ts';
 import { noConversation } from '../../stores/logStore.ts';
+import { awaitAll } from '../../timeLimit.ts';
 import { FollowedConversation, followedOf } from './followedConversation.ts';
 import { type LinkOptions, type SharedStore, StoreLink } from './storeLink.ts';
 
@@ -90,7 +91,7 @@ export class FollowedSessions {
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#followed.values()].map((followed) => this.#end(followed)));
+    await awaitAll([...this.#followed.values()].map((followed) => this.#end(followed)));
   }
 
   #begin(id: string): Followed {

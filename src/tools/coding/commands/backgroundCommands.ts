@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { thrownMessage } from '../../../errors.ts';
+import { awaitAll } from '../../../timeLimit.ts';
 import { onConversationEnd, type Tool, type ToolContext } from '../../tool.ts';
 import type { Launcher } from '../sandbox.ts';
 import { Output, runInto, type ShellEnd, withoutHalfAtEnd } from '../shell.ts';
@@ -135,7 +136,7 @@ export class BackgroundCommands {
   async #stopAll(conversationId: string): Promise<void> {
     const commands = [...(this.#commands.get(conversationId)?.values() ?? [])];
     this.#commands.delete(conversationId);
-    await Promise.all(commands.map((command) => command.stop()));
+    await awaitAll(commands.map((command) => command.stop()));
   }
 }
 
