@@ -5,7 +5,6 @@
  */
 
 import type { AgentItem, LogEntry, StoredPart } from '../../machines/internal.ts';
-import { textOf } from '../content/content.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import type { RunResult } from '../conversation/run.ts';
 import type { Live } from '../live.ts';
@@ -89,7 +88,7 @@ export class Renderer {
       case 'run-stop':
         return this.#stop(entry);
       case 'message-queued':
-        return this.#step('dim', `+ queued (${entry.kind}): ${firstLine(textOf(entry.content), TEXT_MAX)}`);
+        return this.#step('dim', `+ queued (${entry.kind}): ${firstLine(messageText(entry.content), TEXT_MAX)}`);
       default: {
         const line = terminalLine(entry);
         return line && this.#step(line.style, line.text);
@@ -99,7 +98,7 @@ export class Renderer {
 
   #user({ kind, content }: Of<'user-message'>): void {
     const mark = kind === 'direct' ? '>' : `> (${kind})`;
-    this.#screen.line(['cyan', `${mark} `], ['bold', firstLine(textOf(content), TEXT_MAX)]);
+    this.#screen.line(['cyan', `${mark} `], ['bold', firstLine(messageText(content), TEXT_MAX)]);
   }
 
   #item(item: AgentItem): void {
@@ -151,6 +150,10 @@ const NOTHING = 'no output';
 /** The texts of a result below each other, as the model receives them. */
 const joinedText = (content: readonly StoredPart[]): string =>
   content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n');
+
+/** The texts of a message below each other. An empty one adds no line. */
+const messageText = (content: readonly StoredPart[]): string =>
+  content.flatMap((part) => (part.type === 'text' && part.text !== '' ? [part.text] : [])).join('\n');
 
 /** Returns the size of a result. */
 export function sizeText(content: readonly StoredPart[]): string {

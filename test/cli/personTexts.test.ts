@@ -53,6 +53,15 @@ test.for(['one', 'one\ntwo', '\n', 'one\n\n# a heading', '> quoted\n```\nopen', 
   },
 );
 
+test('the texts of a message stand below each other in an exported text', () => {
+  const content = [
+    { type: 'text', text: 'Run /cmd' },
+    { type: 'text', text: 'Its notes' },
+  ];
+  const entries = [{ type: 'user-message', kind: 'direct', content }] as unknown as LogEntry[];
+  expect(markdownOf(entries, 's')).toContain('Run /cmd\n\nIts notes\n');
+});
+
 const KEPT = 8_192;
 test.for([0, 1, KEPT, KEPT + 1, 2 * KEPT, 2 * KEPT + 1, 65_537, 200_000, 1_000_000])(
   'of %i characters that a command writes, the first and the last 8,192 are kept, and the number of the others is given',

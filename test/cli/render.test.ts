@@ -44,6 +44,16 @@ describe('the output of a run', () => {
     },
   );
 
+  test('a message of several parts is shown by its first part, and says that there is more', () => {
+    const { written, entry } = shown();
+    const content = ['Run /cmd now', 'Its notes', ''].map((part) => ({ type: 'text' as const, text: part }));
+    const sent: object = { type: 'user-message', messageId: 'm1', kind: 'direct', content };
+    const queued: object = { type: 'message-queued', messageId: 'm2', kind: 'followUp', content };
+    for (const each of [sent, queued]) entry(each as Omit<NewEntry, 'runId'>);
+    expect(written.steps).toContain('> Run /cmd now …\n');
+    expect(written.steps).toContain('+ queued (followUp): Run /cmd now …\n');
+  });
+
   test('streamed text is not repeated with its entry, and other text is shown', () => {
     const { written, entry, text } = shown();
     text('hel');

@@ -4,8 +4,7 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import type { LogEntry } from '../../../machines/internal.ts';
-import { textOf } from '../../content/content.ts';
+import type { LogEntry, StoredPart } from '../../../machines/internal.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
 import { printable, sourceText } from '../../printable.ts';
 
@@ -24,10 +23,10 @@ export function markdownOf(entries: readonly LogEntry[], id: string): string {
   const names = new Map<string, string>();
   const parts = entries.flatMap((entry): string[] => {
     if (entry.type === 'user-message')
-      return [`## ${entry.kind === 'steer' ? 'You (steering)' : 'You'}`, textOf(entry.content)];
+      return [`## ${entry.kind === 'steer' ? 'You (steering)' : 'You'}`, textsOf(entry.content, '\n\n')];
     if (entry.type === 'tool-result') {
       const name = names.get(entry.callId) ?? entry.callId;
-      return [`Result of ${name}: ${entry.outcome}`, fenced(textOf(entry.content), '')];
+      return [`Result of ${name}: ${entry.outcome}`, fenced(textsOf(entry.content, '\n'), '')];
     }
     if (entry.type === 'run-stop' && entry.reason !== 'completed')
       return [`*${[entry.reason, entry.cause].filter(Boolean).join(': ')}*`];
@@ -44,6 +43,9 @@ export function markdownOf(entries: readonly LogEntry[], id: string): string {
   });
   return `# Session ${id}\n\n${parts.join('\n\n')}\n`;
 }
+
+const textsOf = (content: readonly StoredPart[], separator: string): string =>
+  content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join(separator);
 
 /** A fence that the text does not contain. */
 function fenced(text: string, language: string): string {

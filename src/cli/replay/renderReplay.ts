@@ -157,7 +157,7 @@ export class ReplayRenderer {
 }
 
 /** Images are shown as their media types, files with their names too. */
-const contentText = (content: readonly StoredPart[]): string => labelledText(content, '');
+const contentText = (content: readonly StoredPart[]): string => labelledText(content, ' ');
 
 const tokensText = ({ inputTokens, outputTokens }: Usage): string =>
   `${inputTokens.toLocaleString('en-US')} tokens in, ${outputTokens.toLocaleString('en-US')} out`;
