@@ -29,7 +29,10 @@ export interface PhaseContext {
   conversationId: string;
   /** The id of the run. */
   runId: string;
-  /** The number of the model call within the request, from 1. */
+  /**
+   * The number of the model call within the request, from 1. In `runStart`, and in the `runEnd` of a run that ends before its first
+   * call, it is the number of calls so far: 0 for a new request.
+   */
   turn: number;
   /** The directory in which tools start. */
   cwd: string;
