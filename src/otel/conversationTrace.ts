@@ -66,8 +66,11 @@ export class ConversationTrace implements WorkObserver {
   /** The contexts in which runs were requested that have not begun. */
   readonly #parents = new Map<string, Context>();
   readonly #runs = new Map<string, OpenRun>();
-  /** The run that began or ended last. Its later entries begin no other span. */
-  #lastRunId: string | undefined;
+  /**
+   * The runs that have begun, or ended without a beginning. A run begins one span, whatever comes after its end. A message that was
+   * returned may be sent again, and then its run begins.
+   */
+  readonly #seen = new Map<string, 'begun' | 'ended'>();
 
   constructor(options: TraceOptions) {
     this.#options = options;
@@ -86,8 +89,10 @@ export class ConversationTrace implements WorkObserver {
     const { type, runId } = entry;
     if (type === 'tool-result') this.#count(entry);
     if (type !== 'run-started' && type !== 'run-resumed' && type !== 'tool-started') return;
-    if (runId === null || runId === this.#lastRunId || this.#runs.has(runId)) return;
-    this.#lastRunId = runId;
+    if (runId === null) return;
+    const seen = this.#seen.get(runId);
+    if (seen === 'begun' || (seen === 'ended' && type === 'tool-started')) return;
+    this.#seen.set(runId, 'begun');
     guarded(() => this.#begin(runId, entry));
   }
 
@@ -128,7 +133,7 @@ export class ConversationTrace implements WorkObserver {
   ended(output: EndedRun): void {
     const { runId } = output;
     this.#parents.delete(runId);
-    this.#lastRunId = runId;
+    if (!this.#seen.has(runId)) this.#seen.set(runId, 'ended');
     const run = this.#runs.get(runId);
     if (!run) return;
     this.#runs.delete(runId);

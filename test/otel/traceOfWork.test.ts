@@ -124,6 +124,31 @@ describe('the span of a run', () => {
     },
   );
 
+  it.each(['run-started', 'run-resumed', 'tool-started'])(
+    'is not begun again by an entry %s that comes after its end, while other runs follow',
+    (type) => {
+      const { trace, runs } = traced();
+      for (const id of ['r1', 'r2', 'r3']) {
+        trace.logged(entry('run-started', id));
+        trace.ended(ended(id));
+        trace.logged(entry(type, 'r1', { of: 'r0' }));
+      }
+      expect(runs().map(({ attributes, ends }) => [attributes['runchart.run.id'], ends])).toEqual([
+        ['r1', 1],
+        ['r2', 1],
+        ['r3', 1],
+      ]);
+    },
+  );
+
+  it('is not begun by a late call of a run that ended before it began', () => {
+    const { trace, runs } = traced();
+    trace.ended(ended('r1'));
+    trace.logged(entry('run-started', 'r2'));
+    trace.logged(entry('tool-started', 'r1'));
+    expect(runs().map(({ attributes }) => attributes['runchart.run.id'])).toEqual(['r2']);
+  });
+
   it('has no other one around it if the run was withdrawn, or ended before it began', () => {
     const { trace, runs, inSpan } = traced();
     inSpan('request', () => {
