@@ -3,7 +3,7 @@
  * work (gates, phases, waits, promotions) is omitted. A script cannot contain facts that the log lacks, such as a
  * secret.
  */
-import type { FinishReason, Json, LogEntry } from '../../machines/internal.ts';
+import { type FinishReason, type Json, type LogEntry, standingEntries } from '../../machines/internal.ts';
 import { readable } from '../log/entryShape.ts';
 import { type Move, type SaidCall, sentenceOf, shareFilled } from './moves.ts';
 
@@ -216,10 +216,29 @@ function isReadable(entry: unknown): entry is LogEntry {
   }
 }
 
-/** Returns the story that leads to such a log, as moves. Returns none if it is not the log of a conversation. */
+/** The id of a message whose wait the entry ends. */
+const endedWait = (entry: LogEntry): string | undefined =>
+  entry.type === 'user-message' || entry.type === 'message-returned' ? entry.messageId : undefined;
+
+/** The entries that can be read and that no rewind took back. A message whose delivery was taken back was never queued. */
+function toldEntries(entries: readonly LogEntry[]): readonly LogEntry[] {
+  const all = entries.filter(isReadable);
+  const standing = standingEntries(all);
+  if (standing === all) return all;
+  const ended = new Set(all.map(endedWait));
+  const standingEnds = new Set(standing.map(endedWait));
+  return standing.filter(
+    (entry) => entry.type !== 'message-queued' || !ended.has(entry.messageId) || standingEnds.has(entry.messageId),
+  );
+}
+
+/**
+ * Returns the story that leads to what counts of such a log, as moves: without what a rewind took back. Returns none if it is not the
+ * log of a conversation.
+ */
 export function scriptOf(entries: readonly LogEntry[]): readonly Move[] {
   const telling = new Telling();
-  for (const entry of entries) if (isReadable(entry)) telling.take(entry);
+  for (const entry of toldEntries(entries)) telling.take(entry);
   return telling.moves;
 }
 
@@ -255,7 +274,7 @@ function literal(value: Json | undefined): string {
 
 /** Returns a vitest file that repeats the story of the log and checks its end. The reader adds the agent. */
 export function testOf(entries: readonly LogEntry[]): string {
-  const read = entries.filter(isReadable);
+  const read = toldEntries(entries);
   const script = scriptOf(read);
   const ends = endOfLog(read);
   const reason = read.flatMap((entry) => (entry.type === 'run-stop' ? [entry.reason] : [])).at(-1) ?? null;

@@ -1,7 +1,9 @@
 /** Logs turned back into stories, and into tests that tell them. */
 import { describe, expect, it } from 'vitest';
-import { createAgent, type LogEntry, subAgents } from '../../src/index.ts';
+import * as z from 'zod';
+import { createAgent, defineTool, type LogEntry, subAgents } from '../../src/index.ts';
 import { type Move, runScript, scriptOf, testOf } from '../../src/testing/index.ts';
+import { call, scripted } from '../support/scriptedReplies.ts';
 import { Bank } from './sampleAgents.ts';
 
 const send: Move = { do: 'send', text: 'go' };
@@ -83,6 +85,18 @@ const stories: Record<string, readonly Move[]> = {
   'a request while a call waits': [send, transfer(900), { do: 'followUp', text: 'and?' }, { do: 'cancel' }, done],
 };
 
+/** Requests with one call each. */
+function rewound() {
+  const look = defineTool({
+    name: 'look',
+    description: 'Looks.',
+    parameters: z.object({ at: z.number() }),
+    execute: () => 'seen',
+  });
+  const replies = [1, 2, 3].flatMap((at) => [[call(`c${at}`, 'look', { at })], 'done']);
+  return { agent: createAgent({ model: scripted(replies), tools: [look] }) };
+}
+
 describe('a log tells the story that left it', () => {
   it.each(Object.entries(stories))('%s', async (_, script) => {
     const { log } = await runScript(new Bank().agent(), script);
@@ -96,6 +110,58 @@ describe('a log tells the story that left it', () => {
       script,
     );
     expect(scriptOf(log)).toEqual(script);
+  });
+
+  it('what a rewind took back is left out, with the numbers of its calls', async () => {
+    const { agent } = rewound();
+    const conversation = await agent.open('a');
+    await conversation.send('first').result;
+    await conversation.send('second', { messageId: 'm2' }).result;
+    await conversation.rewind('m2');
+    await conversation.send('third').result;
+    const expected: Move[] = [
+      { do: 'send', text: 'first' },
+      { do: 'reply', calls: [{ name: 'look', args: { at: 1 } }] },
+      { do: 'tool', call: 1 },
+      done,
+      { do: 'send', text: 'third' },
+      { do: 'reply', calls: [{ name: 'look', args: { at: 3 } }] },
+      { do: 'tool', call: 2 },
+      done,
+    ];
+    expect(scriptOf(conversation.log())).toEqual(expected);
+    expect(testOf(conversation.log())).not.toContain('second');
+    await agent.close();
+  });
+
+  it('a rewind to the first message leaves what comes after it', async () => {
+    const { agent } = rewound();
+    const conversation = await agent.open('a');
+    await conversation.send('first', { messageId: 'm1' }).result;
+    await conversation.rewind('m1');
+    expect(scriptOf(conversation.log())).toEqual([]);
+    await conversation.send('second').result;
+    expect(scriptOf(conversation.log())[0]).toEqual({ do: 'send', text: 'second' });
+    expect(testOf(conversation.log())).toContain("reason).toBe('completed')");
+    await agent.close();
+  });
+
+  it('a waiting cycle that a rewind cancels is left out', async () => {
+    const wait = defineTool({
+      name: 'look',
+      description: 'Looks.',
+      parameters: z.object({ at: z.number() }),
+      needsApproval: true,
+      execute: () => 'seen',
+    });
+    const model = scripted([[call('c1', 'look', { at: 1 })], 'done']);
+    const agent = createAgent({ model, tools: [wait] });
+    const conversation = await agent.open('a');
+    await conversation.send('first', { messageId: 'm1' }).result;
+    await conversation.rewind('m1');
+    await conversation.send('second').result;
+    expect(scriptOf(conversation.log())).toEqual([{ do: 'send', text: 'second' }, done]);
+    await agent.close();
   });
 
   it('a call that waits inside a sub-agent', async () => {
