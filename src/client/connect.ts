@@ -5,7 +5,6 @@
 import { ConfigurationError } from '../errors.ts';
 import { platformPorts } from '../runtime/hostPorts.ts';
 import type { ConversationInfo, ListOptions } from '../stores/logStore.ts';
-import { awaitAll } from '../timeLimit.ts';
 import { callback, checkOptionsOf, nonEmptyText, numberOrInfinity, object } from '../validation.ts';
 import { overviewIn } from './remoteConnection.ts';
 import { badAnswer, type ClientOptions, closedClient, ServerCalls } from './serverCalls.ts';
@@ -105,7 +104,7 @@ class Client implements RemoteAgent {
 
   async close(): Promise<void> {
     this.#abort.abort();
-    await awaitAll([...this.#open].map((conversation) => conversation.close()));
+    await Promise.all([...this.#open].map((conversation) => conversation.close()));
   }
 
   #call(method: 'GET' | 'POST', path: string, { body }: { body?: object }): Promise<unknown> {

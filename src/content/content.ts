@@ -160,24 +160,6 @@ export function mustAccept(parts: readonly ReadPart[], { id, accepts }: Attachme
       );
 }
 
-/** Throws ConfigurationError if a part refers to bytes that no entry of this log refers to. A log has no other ones to give. */
-export function mustRefer(parts: readonly ReadPart[], entries: readonly LogEntry[]): void {
-  const references = parts.filter((part) => !('bytes' in part) && isReference(part)) as Attachment[];
-  if (references.length === 0) return;
-  const known = new Set<string>();
-  for (const entry of entries) {
-    const contents = entry.type === 'history' ? entry.messages : 'content' in entry ? [entry] : [];
-    for (const { content } of contents) for (const part of content) if (isReference(part)) known.add(hashIn(part));
-  }
-  const unknown = references.find((part) => !known.has(hashIn(part)));
-  if (unknown)
-    refuse(
-      unknown.type,
-      'data must be a reference from an entry of this conversation, or its bytes, base64 or an http(s) URL',
-      display(unknown.data),
-    );
-}
-
 /** Returns the text of the content, without images and files. */
 export function textOf(content: readonly StoredPart[]): string {
   let text = '';
@@ -306,5 +288,3 @@ export const holdsAttachment = (value: ToolValue): value is Exclude<ToolValue, {
   value.kind !== 'pending' && hasAttachment(value.content);
 const hasAttachment = (content: readonly ReadPart[]): boolean => content.some(({ type }) => type !== 'text');
 const isReference = (part: StoredPart): part is Attachment => part.type !== 'text' && part.data.startsWith('blob:');
-/** The same bytes may have another media type in another part. */
-const hashIn = ({ data }: Attachment): string => data.split(':')[1] ?? '';

@@ -20,7 +20,7 @@ import {
   type Standing,
 } from '../../machines/internal.ts';
 import type { Policies } from '../agentPolicies.ts';
-import { type Content, mustAccept, mustRefer, type ReadPart } from '../content/content.ts';
+import { type Content, mustAccept, type ReadPart } from '../content/content.ts';
 import { AgentBusyError, ConfigurationError, LimitError, RunchartError } from '../errors.ts';
 import type { ConversationStatus, InFlight, Live } from '../live.ts';
 import { guarded } from '../log/isolatedObservable.ts';
@@ -299,7 +299,6 @@ export class Conversation<Output = unknown> {
     const { kind } = accepted;
     const { request, attachments } = this.#runtime;
     mustAccept(read, kind === 'steer' ? request.shownModel : request.modelNamed(choices.model));
-    mustRefer(read, this.#runtime.log.entries);
     const { messageId = newId() } = options;
     const receipt = this.#runs.receipt(messageId);
     if (output !== undefined && typeof output !== 'string') schemas.set(messageId, output);

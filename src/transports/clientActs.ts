@@ -8,6 +8,7 @@ import type { Content } from '../content/content.ts';
 import { type Conversation, sendWithReceipt } from '../conversation/conversation.ts';
 import type { Run, RunResult } from '../conversation/run.ts';
 import type { SendOptions } from '../conversation/sendOptions.ts';
+import { mustRefer } from '../conversation/served/messageCheck.ts';
 import { resume } from '../conversation/served/remoteActs.ts';
 import { RunchartError, thrownMessage } from '../errors.ts';
 import { callHarmlessly } from '../timeLimit.ts';
@@ -118,6 +119,7 @@ export async function sendMessage(
   if (followedOf(conversation)) return sendElsewhere(conversation, content, { ...options, request }, onRun);
   // A repeated message may already be in the log.
   const from = options.messageId === undefined ? conversation.log().length : 0;
+  mustRefer(conversation, content);
   const { run, receipt } = sendWithReceipt(conversation, content, options);
   onRun?.(run);
   const { messageId, delivered } = receipt;

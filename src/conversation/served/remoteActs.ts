@@ -18,7 +18,7 @@ import type { Act, ActAnswer, EffectOfAct, LogHandle } from '../../stores/logSto
 import { type Conversation, entriesOf, openRun, resumeAs, runtimeOf, sendWithReceipt } from '../conversation.ts';
 import type { SendOptions } from '../sendOptions.ts';
 import { overviewOf, resultOfRun } from './conversationOverview.ts';
-import { checkMessage } from './messageCheck.ts';
+import { checkMessage, mustRefer } from './messageCheck.ts';
 import { once } from './repeatedRequests.ts';
 
 type Answer = { [key: string]: Json };
@@ -84,6 +84,7 @@ async function send(conversation: Conversation, act: Act, expect: Expect): Promi
   const options = { messageId: act.actId, ...(act.options as SendOptions | undefined) };
   const isIt = (entry: LogEntry): boolean =>
     (entry.type === 'user-message' || entry.type === 'message-queued') && entry.messageId === options.messageId;
+  mustRefer(conversation, act.content as unknown as Content);
   const { run, receipt } = sendWithReceipt(conversation, act.content as unknown as Content, options);
   const { messageId, delivered } = receipt;
   const accepted = { messageId, runId: run.id };

@@ -8,7 +8,7 @@ import * as held from '../../conversation/conversation.ts';
 import type { Run, RunResult } from '../../conversation/run.ts';
 import type { SendOptions } from '../../conversation/sendOptions.ts';
 import { resultOfRun } from '../../conversation/served/conversationOverview.ts';
-import { checkMessage } from '../../conversation/served/messageCheck.ts';
+import { checkMessage, mustRefer } from '../../conversation/served/messageCheck.ts';
 import { followedOf } from './followedConversation.ts';
 
 type Conversation = held.Conversation;
@@ -40,8 +40,10 @@ function taken(conversation: Conversation, run: Run): Run | Promise<Run> {
 }
 
 /** Sends a message. Throws or rejects where it is refused. */
-export const sendMessageTo = (conversation: Conversation, content: Content, options: SendOptions) =>
-  taken(conversation, conversation.send(content, options));
+export function sendMessageTo(conversation: Conversation, content: Content, options: SendOptions): Run | Promise<Run> {
+  if (!followedOf(conversation)) mustRefer(conversation, content);
+  return taken(conversation, conversation.send(content, options));
+}
 
 /** Rejects where `sendMessageTo` would refuse the message whatever the conversation does. Changes nothing. */
 export async function checkMessageTo(
