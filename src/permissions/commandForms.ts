@@ -4,6 +4,7 @@
  * allow rule must match one strict reading. A command that runs a program or text which the rules cannot see needs a
  * rule for exactly that command.
  */
+import { QUOTED, withSingleBlanks } from './rules.ts';
 import { isHarmlessEnvironment, isHarmlessVariable, type SimpleCommand } from './shellSyntax.ts';
 import type { ShellWord } from './wordExpansion.ts';
 
@@ -165,7 +166,7 @@ function fromSubcommand(words: readonly ShellWord[]): (readonly ShellWord[])[] {
 
 /** All texts of this command that deny and ask rules are compared with. */
 export function strictForms(command: SimpleCommand): string[] {
-  const texts = new Set<string>([command.source]);
+  const texts = new Set<string>([command.source, withSingleBlanks(command.source, QUOTED)]);
   const readings = readingsOf(command.words);
   for (const words of readings) {
     for (const each of [words, ...fromSubcommand(words)]) {

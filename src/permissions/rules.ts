@@ -119,20 +119,30 @@ function namesTool(name: string): (tool: string) => boolean {
 
 /**
  * `*` matches any text and `\` makes the next character literal. A trailing ` *` or `:*` also matches a command without
- * arguments.
+ * arguments. A run of blanks outside of quotes counts as one blank.
  */
 export function commandPattern(spec: string): CommandPattern | undefined {
-  const pattern = spec.trim().replace(/:\*$/, ' *');
+  const written = spec.trim().replace(/:\*$/, ' *');
+  const pattern = withSingleBlanks(written, QUOTED_IN_RULE);
   if (pattern === '*') return { matches: () => true, exact: false, head: '' };
   const pieces = piecesOf(pattern);
   const [first = ''] = pieces;
   if (pieces.length > 1 && first.trim() === '') return undefined;
-  const all = textPattern(pattern);
-  if (!pattern.endsWith(' *') || pattern.endsWith('\\ *'))
-    return { matches: all, exact: pieces.length === 1, head: first };
-  const bare = textPattern(pattern.slice(0, -2));
-  return { matches: (text) => bare(text) || all(text), exact: false, head: first };
+  const tests = [...new Set([pattern, written])].flatMap((text) => {
+    const all = textPattern(text);
+    return text.endsWith(' *') && !text.endsWith('\\ *') ? [all, textPattern(text.slice(0, -2))] : [all];
+  });
+  return { matches: (text) => tests.some((test) => test(text)), exact: pieces.length === 1, head: first };
 }
+
+/** What the shell quotes in the text of a command, and runs of blanks. */
+export const QUOTED = /\\.|'[^']*'|"(?:\\.|[^"\\])*"|[ \t]+/gs;
+/** The same in a rule, where `\` makes the next character literal. */
+const QUOTED_IN_RULE = /\\\\(?:\\.|[^\\])|\\.|'(?:\\.|[^'\\])*'|"(?:\\\\(?:\\.|[^\\])|\\.|[^"\\])*"|[ \t]+/gs;
+
+/** The text with one blank in place of each run of blanks outside of quotes. */
+export const withSingleBlanks = (text: string, quoted: RegExp): string =>
+  text.replace(quoted, (part) => (/^[ \t]/.test(part) ? ' ' : part));
 
 /** `domain:example.com` is that host; `domain:*.example.com` is every host below it. */
 function domainPattern(spec: string): ((host: string) => boolean) | undefined {
