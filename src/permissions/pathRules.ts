@@ -58,13 +58,86 @@ export const isInsideRoot = ({ real }: PathSubject, { root }: Surroundings): boo
 
 type Base = 'root' | 'home' | 'cwd';
 
-/** A bracket that does not end. The first character of a set may be a ] itself. */
-const hasOpenBracket = (part: string): boolean =>
-  part.replace(/\\.|\[([!^](\\.|[^\\])|\\.|[^\\!^])(\[:\w+:\]|\\.|[^\]\\])*\]/gs, '').includes('[');
+/** Escaped characters, and sets. The first character of a set may be a ] itself. */
+const ESCAPED_OR_SET = /\\.|\[([!^](\\.|[^\\])|\\.|[^\\!^])(\[:\w+:\]|\\.|[^\]\\])*\]/gs;
+
+/** The range of a set whose end is before its beginning, so that it matches nothing. */
+function emptyRange(pattern: string): string | undefined {
+  for (const [set] of pattern.matchAll(ESCAPED_OR_SET))
+    for (const [range, low = '', high = ''] of set.startsWith('[')
+      ? set.matchAll(/(\\.|[^\\[!^])-(\\.|[^\\\]])/gs)
+      : [])
+      if (low.slice(-1) > high.slice(-1)) return range;
+  return undefined;
+}
+
+/** The fault of a pattern that would silently match nothing, because another program reads it in another way. */
+function foreignFault(pattern: string): string | undefined {
+  const bare = pattern.replace(ESCAPED_OR_SET, '_');
+  const [, group] = /([@?*+!])\(/.exec(bare) ?? [];
+  if (group !== undefined)
+    return `has ${group}( … ), which patterns of gitignore lack: write \\( for the character itself`;
+  if (/^~[\w.-]*(\/|$)/.test(pattern) && !pattern.startsWith('~/'))
+    return 'begins with ~ and is below no home directory: write ~/ for your own, or ./~ for the character itself';
+  if (/^\$(\w+|\{\w+\})(\/|$)/.test(pattern))
+    return 'begins with a variable, and rules have none: write ~/ for the home directory, or ./$ for the character itself';
+  const range = emptyRange(pattern);
+  return range && `has the range ${range}, which is empty`;
+}
+
+const ALTERNATIVES_MAX = 100;
+
+/** The patterns without the braces, as bash expands `{a,b}`. A text with the fault of invalid braces. */
+function alternativesOf(spec: string): readonly string[] | string {
+  const expanded = new Set<string>();
+  const rest = [spec];
+  for (let pattern = rest.pop(); pattern !== undefined; pattern = rest.pop()) {
+    const found = firstBraces(pattern);
+    if (typeof found === 'string') return found;
+    if (found === undefined) expanded.add(pattern);
+    else {
+      const { at, commas, end } = found;
+      const [head, tail, starts] = [pattern.slice(0, at), pattern.slice(end + 1), [at, ...commas]];
+      rest.push(...starts.map((start, index) => head + pattern.slice(start + 1, commas[index] ?? end) + tail));
+    }
+    if (expanded.size + rest.length > ALTERNATIVES_MAX) return `has more than ${ALTERNATIVES_MAX} alternatives`;
+  }
+  return [...expanded];
+}
+
+/** The first braces that end and contain a comma. Others are plain characters, as in bash. */
+function firstBraces(pattern: string): { at: number; commas: number[]; end: number } | string | undefined {
+  const open: { at: number; commas: number[] }[] = [];
+  for (let at = 0; at < pattern.length; at += 1) {
+    if (pattern[at] === '\\') at += 1;
+    else if (pattern[at] === '{') open.push({ at, commas: [] });
+    else if (pattern[at] === ',') open.at(-1)?.commas.push(at);
+    else if (pattern[at] === '}') {
+      const braces = open.pop();
+      if (braces && braces.commas.length > 0) return { ...braces, end: at };
+      if (braces && /^(-?\d+|[a-z])(\.\.(-?\d+|[a-z])){1,2}$/i.test(pattern.slice(braces.at + 1, at)))
+        return 'has a range in braces: write its names with commas';
+    }
+  }
+  return open.some(({ commas }) => commas.length > 0) ? 'has { without }: write \\{ for the brace itself' : undefined;
+}
+
+/** Parses a path pattern with braces: one pattern for each alternative, or a text with the fault. */
+export function pathPatterns(spec: string): readonly PathPattern[] | string {
+  const alternatives = alternativesOf(spec);
+  if (typeof alternatives === 'string') return alternatives;
+  const patterns: PathPattern[] = [];
+  for (const alternative of alternatives) {
+    const pattern = pathPattern(alternative);
+    if (typeof pattern === 'string') return pattern;
+    patterns.push(pattern);
+  }
+  return patterns;
+}
 
 /**
- * Parses a gitignore pattern; `//x` is absolute and `~/x` is below the home directory. Returns a text with the fault of
- * an invalid pattern.
+ * Parses a gitignore pattern without braces; `//x` is absolute and `~/x` is below the home directory. Returns a text with
+ * the fault of an invalid pattern.
  */
 export function pathPattern(spec: string): PathPattern | string {
   // An escaped blank at the end is part of the name.
@@ -82,7 +155,10 @@ export function pathPattern(spec: string): PathPattern | string {
   const parts = body.split('/').filter((part) => part !== '' && part !== '.');
   if (parts.length === 0) return 'names no file; ./** is all below the working directory';
   if (/(?<!\\)(\\\\)*\\$/.test(body)) return 'ends with \\: write \\\\ for a backslash';
-  if (parts.some(hasOpenBracket)) return 'has [ without ]: write \\[ for the bracket itself';
+  if (parts.some((part) => part.replace(ESCAPED_OR_SET, '').includes('[')))
+    return 'has [ without ]: write \\[ for the bracket itself';
+  const foreign = foreignFault(pattern);
+  if (foreign !== undefined) return foreign;
   const isFloating = base === 'cwd' && (!body.replace(/\/$/, '').includes('/') || body.startsWith('**/'));
   const exactCase = ignore({ ignorecase: false }).add(body);
   const anyCase = ignore({ ignorecase: true }).add(body.normalize('NFC'));
@@ -167,7 +243,10 @@ export function pathRule(tool: string, path: PathSubject, around: Surroundings):
   if (/[\u0000-\u001f\u007f-\u009f]/.test(spelled)) return undefined;
   const isBelow = spelled !== cwd && isInside(cwd, spelled);
   const parts = (isBelow ? relative(cwd, spelled) : spelled.slice(1)).split(sep).join('/');
-  const literal = parts.replace(/[\\*?[\]]/g, '\\$&').replace(/ +$/, (spaces) => spaces.replaceAll(' ', '\\ '));
+  const literal = parts
+    .replace(/[\\*?[\]{]/g, '\\$&')
+    .replace(/(?<=[@+!])\(/g, '\\(')
+    .replace(/ +$/, (spaces) => spaces.replaceAll(' ', '\\ '));
   const spec = `${isBelow ? './' : '//'}${literal}`;
   const pattern = pathPattern(spec);
   return typeof pattern !== 'string' && pattern.matches(path, around, true) ? `${tool}(${spec})` : undefined;

@@ -23,7 +23,7 @@ import type { Confinement, NetworkChoice, Tool } from '../tools/tool.ts';
 import { callback, checkOptionsOf, choice, flag, list, nonEmptyText, object, strings } from '../validation.ts';
 import { type CallVerdicts, type JudgedCall, READS_ONLY, verdictsOf } from './evaluate.ts';
 import { hiddenPaths } from './hiddenPaths.ts';
-import { type PathPattern, pathPattern, surroundingsOf } from './pathRules.ts';
+import { type PathPattern, pathPatterns, surroundingsOf } from './pathRules.ts';
 import { widerRule } from './readings/widerRules.ts';
 import { parseRule, parseRules, READ_TOOLS, type Rule } from './rules.ts';
 import {
@@ -141,14 +141,14 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
     const trusted = [own, ...layers.filter((layer) => layer.trusted === true)];
     const all = [own, ...layers];
     this.ignored = layers.flatMap(({ trusted, allow = [], name }) =>
-      trusted === true ? [] : allow.map((rule) => `${name}: ${parseRule(rule).text}`),
+      trusted === true ? [] : allow.map((rule) => `${name}: ${parseRule(rule)[0]?.text}`),
     );
     const rulesOf = (what: 'allow' | 'ask' | 'deny', from: readonly (PermissionRules | PermissionLayer)[]): Rule[] =>
       from.flatMap((layer) => parseRules(what, layer[what], 'name' in layer ? layer.name : undefined));
     this.#allow = rulesOf('allow', trusted);
     const deny = rulesOf('deny', all);
     const ask = rulesOf('ask', all);
-    this.#rules = { mode, deny, ask, protect: protect.map(protectedPattern) };
+    this.#rules = { mode, deny, ask, protect: protect.flatMap(protectedPatterns) };
     this.#disabled = new Set(all.flatMap(({ disabledTools = [] }) => disabledTools.map((tool) => tool.toLowerCase())));
     this.#decide = decide;
   }
@@ -318,8 +318,8 @@ function placeWords(confinement: Confinement | 'none'): string {
   return `in the sandbox, ${writes ? `changing the working directory${guarded}` : 'reading only'}${reach}`;
 }
 
-function protectedPattern(spec: string): PathPattern {
-  const pattern = pathPattern(spec);
-  if (typeof pattern === 'string') throw new ConfigurationError(`protect: ${JSON.stringify(spec)} ${pattern}`);
-  return pattern;
+function protectedPatterns(spec: string): readonly PathPattern[] {
+  const patterns = pathPatterns(spec);
+  if (typeof patterns === 'string') throw new ConfigurationError(`protect: ${JSON.stringify(spec)} ${patterns}`);
+  return patterns;
 }

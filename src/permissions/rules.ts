@@ -3,7 +3,7 @@
  * misspelt rule throws a ConfigurationError that names it, so it never silently protects nothing.
  */
 import { ConfigurationError } from '../errors.ts';
-import { type PathPattern, pathPattern } from './pathRules.ts';
+import { type PathPattern, pathPatterns } from './pathRules.ts';
 
 /** The subject of a rule, besides the tool. */
 export type RuleSubject =
@@ -53,8 +53,11 @@ const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/;
 /** True if the rule covers every call of the tool. */
 export const isWhole = (rule: Rule, tool: string): boolean => rule.subject.kind === 'tool' && rule.covers(tool);
 
-/** Parses one rule. Throws a ConfigurationError that quotes an invalid one. */
-export function parseRule(input: unknown): Rule {
+/**
+ * Parses one rule. A path rule with braces has one result for each alternative. Throws a ConfigurationError that quotes an
+ * invalid rule.
+ */
+export function parseRule(input: unknown): readonly Rule[] {
   if (typeof input !== 'string')
     throw new ConfigurationError(`a permission rule must be a string; got ${typeof input}`);
   const wrong = (why: string): ConfigurationError =>
@@ -68,26 +71,29 @@ export function parseRule(input: unknown): Rule {
   if (open !== -1 && !text.endsWith(')')) throw wrong('has no closing parenthesis');
   if (spec !== undefined && spec.trim() === '') throw wrong('has nothing between its parentheses');
   if (!NAME.test(name) && !MCP_NAME.test(name)) throw wrong('must be a tool name, or a tool name with (what of it)');
-  if (spec === undefined) return { text, covers: namesTool(name), subject: { kind: 'tool' } };
+  if (spec === undefined) return [{ text, covers: namesTool(name), subject: { kind: 'tool' } }];
   if (name === 'bash' || name === 'agent') {
     const pattern = commandPattern(spec);
     if (pattern === undefined) throw wrong('has no command before its *');
-    if (name === 'bash') return { text, covers: (tool) => tool === 'bash', subject: { kind: 'command', pattern } };
-    return { text, covers: () => true, subject: { kind: 'agent', pattern } };
+    if (name === 'bash') return [{ text, covers: (tool) => tool === 'bash', subject: { kind: 'command', pattern } }];
+    return [{ text, covers: () => true, subject: { kind: 'agent', pattern } }];
   }
   if (name === 'webfetch') {
     const matches = domainPattern(spec);
     if (matches === undefined) throw wrong('must name a host, as in WebFetch(domain:example.com)');
-    return { text, covers: (tool) => tool === 'webfetch', subject: { kind: 'domain', matches } };
+    return [{ text, covers: (tool) => tool === 'webfetch', subject: { kind: 'domain', matches } }];
   }
   const tools = PATH_TOOLS[name];
   if (!Object.hasOwn(PATH_TOOLS, name) || tools === undefined) {
     const toolNames = ['bash', 'agent', 'webfetch', ...Object.keys(PATH_TOOLS)].join(', ');
     throw wrong(`gives a part of ${name}, and only ${toolNames} have parts`);
   }
-  const pattern = pathPattern(spec);
-  if (typeof pattern === 'string') throw wrong(pattern);
-  return { text, covers: (tool) => tools.includes(tool), subject: { kind: 'path', pattern } };
+  const patterns = pathPatterns(spec);
+  if (typeof patterns === 'string') throw wrong(patterns);
+  return patterns.map((pattern) => ({
+    ...{ text, covers: (tool) => tools.includes(tool) },
+    subject: { kind: 'path', pattern },
+  }));
 }
 
 /** The text is a valid rule. */
@@ -104,7 +110,8 @@ export function parseRules(what: string, rules: unknown, layer?: string): Rule[]
   if (rules === undefined) return [];
   if (!Array.isArray(rules))
     throw new ConfigurationError(`${what} must be a list of rules, like ["bash(git status *)"]`);
-  return rules.map((rule) => ({ ...parseRule(rule), ...(layer !== undefined && { layer }) }));
+  const parsed = rules.flatMap(parseRule);
+  return layer === undefined ? parsed : parsed.map((rule) => ({ ...rule, layer }));
 }
 
 function namesTool(name: string): (tool: string) => boolean {

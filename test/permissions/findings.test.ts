@@ -1,12 +1,12 @@
 /** The verdict on one act: every combination of rules, places, modes, hooks and kinds of acts, by the documented order. */
 import { expect, test } from 'vitest';
 import { permissions } from '../../src/node.ts';
-import { parseRule, type Rule } from '../../src/permissions/rules.ts';
+import { parseRules, type Rule } from '../../src/permissions/rules.ts';
 import { type Facts, findingOf, PERMISSION_MODES, type RuleSet, strictest } from '../../src/permissions/verdict.ts';
 import { workspace } from './permissionWorkspace.ts';
 
-const [denyRule, askRule, allowRule] = ['bash(a)', 'bash(b)', 'bash(c)'].map(
-  (text): Rule => ({ ...parseRule(text), layer: `layer of ${text}` }),
+const [denyRule, askRule, allowRule] = ['bash(a)', 'bash(b)', 'bash(c)'].flatMap((text) =>
+  parseRules('rules', [text], `layer of ${text}`),
 );
 
 interface Case {
