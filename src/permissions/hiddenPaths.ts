@@ -20,7 +20,7 @@ export interface HiddenPlaces {
 /**
  * Finds what the patterns hide now, below the working directory and below the outside directories that they name.
  * Ignored files and dotfiles count. Returns undefined if a directory is too large to search, or if too many paths
- * are hidden.
+ * are hidden. The search below a directory that contains the working directory ends there instead.
  */
 export async function hiddenPaths(
   patterns: readonly PathPattern[],
@@ -55,17 +55,72 @@ export async function hiddenPaths(
     }
     if (hide.length > most.hidden) return undefined;
   }
-  const above = prefixes.flatMap((prefix) => (prefix === undefined ? [] : directoriesBetween(root, prefix)));
-  const hold = [...new Set(above)].filter((directory) =>
+  const limits = { entries: most.entries - entryCount, hidden: most.hidden - hide.length };
+  hide.push(...(await hiddenBeside(root, searchesAbove(patterns, prefixes, root), isHidden, limits)));
+  const named = prefixes.flatMap((prefix) => (prefix === undefined ? [] : directoriesBetween(root, prefix)));
+  const hold = [...new Set(named)].filter((directory) =>
     hide.some((path) => path !== directory && isInside(directory, path)),
   );
   return { hide: [...new Set(hide)], hold };
 }
 
+/** A search below a directory that contains the working directory, in at most this many levels. */
+interface SearchAbove {
+  from: string;
+  levels: number;
+}
+
+function searchesAbove(
+  patterns: readonly PathPattern[],
+  prefixes: readonly (string | undefined)[],
+  root: string,
+): SearchAbove[] {
+  return prefixes.flatMap((from, at) => {
+    if (from === undefined || from === root || !isInside(from, root)) return [];
+    const parts = patterns[at]?.anchor?.parts ?? [];
+    const wild = parts.findIndex(isWild);
+    // Everything below a named directory matches too.
+    const levels = parts.includes('**') ? Number.POSITIVE_INFINITY : wild === -1 ? 1 : parts.length - wild;
+    return [{ from, levels }];
+  });
+}
+
+/** They contain no files of a person, and the sandbox has its own. */
+const SYSTEM_VIEWS: readonly string[] = ['/proc', '/sys', '/dev'];
+
+/** What is hidden beside the working directory. The directories on the way to it are never hidden themselves. */
+async function hiddenBeside(
+  root: string,
+  searches: readonly SearchAbove[],
+  isHidden: (path: string) => boolean,
+  most: { entries: number; hidden: number },
+): Promise<string[]> {
+  const hide = new Set<string>();
+  let entryCount = 0;
+  const rest = [...searches];
+  for (let next = rest.shift(); next !== undefined; next = rest.shift()) {
+    const entries = await readdir(next.from, { withFileTypes: true }).catch(() => []);
+    entryCount += entries.length;
+    if (entryCount > most.entries) break;
+    for (const entry of entries) {
+      const path = join(next.from, entry.name);
+      if (entry.isSymbolicLink() || path === root || SYSTEM_VIEWS.includes(path)) continue;
+      const below = { from: path, levels: next.levels - 1 };
+      if (isInside(path, root)) rest.push({ ...below, levels: Math.max(below.levels, 1) });
+      else if (isHidden(path)) hide.add(path);
+      else if (entry.isDirectory() && below.levels > 0) rest.push(below);
+      if (hide.size >= most.hidden) return [...hide];
+    }
+  }
+  return [...hide];
+}
+
+const isWild = (part: string): boolean => /[*?[\]\\]/.test(part);
+
 /** The literal path before the first wildcard; undefined for a pattern that matches at any depth. */
 function prefixOf({ anchor }: PathPattern, { root, home }: Surroundings): string | undefined {
   if (!anchor) return undefined;
-  const at = anchor.parts.findIndex((part) => /[*?[\]\\]/.test(part));
+  const at = anchor.parts.findIndex(isWild);
   const parts = at === -1 ? anchor.parts : anchor.parts.slice(0, at);
   return join({ root: '/', home, cwd: root }[anchor.base], ...parts);
 }

@@ -4,7 +4,7 @@
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { hiddenPaths } from '../../src/permissions/hiddenPaths.ts';
 import { type PathPattern, pathPattern, surroundingsOf } from '../../src/permissions/pathRules.ts';
 import { workspace } from './permissionWorkspace.ts';
@@ -37,6 +37,43 @@ it('every match of a pattern below the working directory is hidden, and the dire
 it('every match outside is hidden: a file, a directory or files below one', async () => {
   expect(await hidden(`/${evil}/s`)).toEqual({ hide: [join(evil, 's').replace('/ws/..', '')], hold: [] });
   expect(await hidden(`/${evil}/*`)).toEqual({ hide: [join(evil, 's').replace('/ws/..', '')], hold: [] });
+});
+
+describe('a rule that names a directory above the working directory', () => {
+  const base = join(ws, '..');
+  const below = async (...specs: string[]): Promise<string[]> => {
+    const found = await hidden(...specs);
+    return (found?.hide ?? []).map((path) => path.slice(base.length + 1)).sort();
+  };
+
+  it('hides everything beside the working directory, and what it contains, but not the way to it', async () => {
+    const inside = ['.env', '.git', 'README.md', 'conf', 'docs', 'package.json', 'src', 'sub'].map(
+      (name) => `ws/${name}`,
+    );
+    for (const spec of [`/${base}/**`, `/${base}`, `/${base}/*`]) {
+      const paths = await below(spec);
+      expect([spec, paths.filter((path) => !path.includes('search-'))]).toEqual([spec, [...inside, 'ws-evil'].sort()]);
+    }
+  });
+
+  it('hides the matches beside the working directory, at the depth of the pattern', async () => {
+    await mkdir(join(base, 'other/deep/er'), { recursive: true });
+    for (const name of ['other/x.key', 'other/deep/x.key', 'other/deep/er/x.key'])
+      await writeFile(join(base, name), 'k');
+    expect(await below(`/${base}/*/x.key`)).toEqual(['other/x.key']);
+    expect(await below(`/${base}/**/x.key`)).toEqual(['other/deep/er/x.key', 'other/deep/x.key', 'other/x.key']);
+  });
+
+  it('loses nothing of the working directory if there is too much beside it', async () => {
+    for (let at = 0; at < 20; at += 1) await writeFile(join(base, `many-${at}`), '');
+    const root = await surroundingsOf(ws);
+    const pattern = pathPattern(`/${base}/**`) as PathPattern;
+    const all = await hiddenPaths([pattern], root);
+    const found = await hiddenPaths([pattern], root, { entries: 200_000, hidden: 25 });
+    expect(all?.hide.length).toBeGreaterThan(25);
+    expect(found?.hide).toEqual(all?.hide.slice(0, found?.hide.length));
+    expect(found?.hide).toEqual(expect.arrayContaining([join(ws, 'README.md'), join(ws, '.env')]));
+  });
 });
 
 it.each([

@@ -3,9 +3,9 @@
  * network and leaving the sandbox are questions. A person sees the place of a command's execution. The verdicts apply
  * on every machine; commands run only if bubblewrap works.
  */
-import { mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { codingTools, type PermissionOptions, permissions, sandboxStatus } from '../../src/node.ts';
 import { bench, resultText } from '../support/agentBench.ts';
 import { call as toolCall } from '../support/scriptedReplies.ts';
@@ -72,10 +72,10 @@ describe.runIf(works)('the verdict in a sandbox', () => {
 });
 
 describe.runIf(works)('a command of an agent with permissions, in the sandbox', () => {
-  const ran = async (command: string, options: PermissionOptions, decision?: 'approve') => {
+  const ran = async (command: string, options: PermissionOptions, decision?: 'approve', cwd = ws) => {
     const tools = codingTools({ sandbox: 'required' });
     const replies = [[toolCall('c1', 'Bash', { command })], 'done'];
-    const { conversation } = await bench({ tools, plugins: [permissions(options)], replies, cwd: ws });
+    const { conversation } = await bench({ tools, plugins: [permissions(options)], replies, cwd });
     const { pending } = await conversation.send('go').result;
     const [call] = pending;
     if (call && decision) {
@@ -100,6 +100,21 @@ describe.runIf(works)('a command of an agent with permissions, in the sandbox', 
     const { asked } = await ran('sort *.md', {});
     expect(asked).toBeUndefined();
     expect(await readFile(join(ws, 'README.md'), 'utf8')).toBe('r');
+  });
+
+  it('an approved command reads nothing beside the working directory if a rule names the directory above both', async () => {
+    // Not in `/tmp`, which is empty in the sandbox.
+    const above = await realpath(await mkdtemp('/var/tmp/runchart-above-'));
+    onTestFinished(() => rm(above, { recursive: true, force: true }));
+    const cwd = join(above, 'ws');
+    for (const name of ['ws', 'beside']) await mkdir(join(above, name));
+    await writeFile(join(above, 'beside/s'), 'CANARY');
+    await writeFile(join(cwd, 'show.sh'), 'cat ../beside/s; echo end\n');
+    const line = 'sh show.sh';
+    expect((await ran(line, {}, 'approve', cwd)).text).toContain('CANARYend');
+    const { text } = await ran(line, { deny: [`read(/${above}/*/s)`] }, 'approve', cwd);
+    expect(text).toContain('end');
+    expect(text).not.toContain('CANARY');
   });
 
   it('an approved command changes files, finds denied ones empty, and leaves protected places unchanged', async () => {
