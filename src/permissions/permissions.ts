@@ -117,6 +117,16 @@ export function permissions(options: PermissionOptions = {}): Permissions {
   return new PermissionsPlugin(Object.assign(Object.create(null), options));
 }
 
+/** Copies of the layers, each with a name of its own: one without a name, or with the name of another, has its number. */
+function named(layers: readonly PermissionLayer[]): PermissionLayer[] {
+  const names = [SESSION, ...layers.map(({ name }) => name)];
+  return layers.map((layer, at) => {
+    const isOwn = layer.name !== undefined && names.filter((name) => name === layer.name).length === 1;
+    const name = isOwn ? layer.name : [`layers[${at}]`, layer.name].filter(Boolean).join(' ');
+    return Object.assign(Object.create(null), layer, { name });
+  });
+}
+
 /** The name of the layer that "always allow" adds to. */
 const SESSION = 'session';
 
@@ -137,7 +147,7 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
 
   constructor({ mode = 'default', layers: givenLayers = [], protect = [], decide, ...rules }: PermissionOptions) {
     const own: PermissionRules = Object.assign(Object.create(null), rules);
-    const layers = givenLayers.map((layer): PermissionLayer => Object.assign(Object.create(null), layer));
+    const layers = named(givenLayers);
     const trusted = [own, ...layers.filter((layer) => layer.trusted === true)];
     const all = [own, ...layers];
     this.ignored = layers.flatMap(({ trusted, allow = [], name }) =>

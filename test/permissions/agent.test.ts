@@ -283,6 +283,16 @@ describe('permissions of an agent', () => {
     expect(result.pending).toMatchObject([{ callId: 'c2', payload: { by: 'needsApproval' } }]);
   });
 
+  it('a layer without a name, or with the name of another or of the session, has its number in messages', async () => {
+    const names = [undefined, 'a', 'a', 'session', 'b', undefined] as string[];
+    const layers = names.map((name, at) => ({ ...(name && { name }), allow: [`bash(x${at})`], ask: [`bash(y${at})`] }));
+    const rules = permissions({ layers: layers as PermissionOptions['layers'] & object });
+    const labels = ['layers[0]', 'layers[1] a', 'layers[2] a', 'layers[3] session', 'b', 'layers[5]'];
+    expect(rules.ignored).toEqual(labels.map((label, at) => `${label}: bash(x${at})`));
+    for (const [at, layer] of labels.entries())
+      expect(await rules.explain('Bash', { command: `y${at}` }, ws)).toMatchObject({ outcome: 'ask', layer });
+  });
+
   it('rules of an untrusted layer are reported once as ignored', async () => {
     const layers = [{ name: 'project', allow: ['bash(make *)'] }];
     const { log } = await run({ layers }, ['ls', 'pwd']);
