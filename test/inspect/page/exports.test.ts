@@ -100,3 +100,26 @@ describe('a test of the path', () => {
     expect(announcement.value).toBe('test saved as a file, since nothing may be copied here');
   });
 });
+
+describe('a log with an entry of which the page has only the beginning', () => {
+  it('is neither saved, forked nor made into a test up to that entry, and the page says why', async () => {
+    const { server, exportLog, forkHere, exportTest, saved, announcement, moveTo, last, conversations } =
+      await openPage('c');
+    const at = last.value + 1;
+    const [entry] = waitingLog('c').slice(-1);
+    server.entries('c', [{ ...entry, seq: at } as never], { cut: true });
+    moveTo(at);
+    const open = conversations.value.size;
+    for (const action of [exportLog, forkHere, exportTest]) {
+      announcement.value = '';
+      await action();
+      expect(announcement.value).toBe(
+        `nothing was saved: entry ${at} is too large for this page, which has only its beginning. Copy the log from its store`,
+      );
+    }
+    expect([await saved(), conversations.value.size]).toEqual([[], open]);
+    moveTo(at - 1);
+    exportLog();
+    expect(await saved()).toHaveLength(1);
+  });
+});
