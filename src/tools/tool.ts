@@ -57,7 +57,7 @@ export interface ToolContext {
 export interface Confinement {
   /** The command may change the working directory; otherwise it only reads. */
   writes: boolean;
-  /** Absolute paths that appear empty to the command. */
+  /** Absolute paths: the command cannot open such a file, and finds such a directory empty. */
   hide: readonly string[];
   /** Absolute paths of directories that the command cannot move. */
   hold?: readonly string[];

@@ -8,6 +8,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
+import { basename } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { thrownMessage } from '../../errors.ts';
 import { TIMER_MAX_MS } from '../../timeLimit.ts';
@@ -80,7 +81,8 @@ async function start(
       cwd,
       env,
       detached: true,
-      stdio: ['ignore', 'pipe', 'ignore'],
+      // Only a launcher writes to the second output: that of the command is the first one.
+      stdio: ['ignore', 'pipe', launcher ? 'pipe' : 'ignore'],
       windowsHide: true,
     });
     if (child.pid !== undefined) return { kind: 'started', child, pid: child.pid, mark };
@@ -98,6 +100,8 @@ async function waitForEnd({ child, pid, mark }: Started, output: Sink, options: 
   const since = performance.now();
   const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
   child.stdout?.on('data', (chunk: Buffer) => output.push(chunk)).on('error', () => undefined);
+  const launcherOutput = new LauncherOutput();
+  child.stderr?.on('data', (chunk: Buffer) => launcherOutput.push(chunk)).on('error', () => undefined);
   const tick = setInterval(() => {
     tree.capture();
     const elapsedMs = Math.round(performance.now() - since);
@@ -108,6 +112,7 @@ async function waitForEnd({ child, pid, mark }: Started, output: Sink, options: 
     tick.unref();
     child.unref();
     (child.stdout as Socket | null)?.unref();
+    (child.stderr as Socket | null)?.unref();
   }
   // Stays until the end, so that an abort while output is still read also ends the tree.
   signal.addEventListener('abort', endTree);
@@ -115,14 +120,32 @@ async function waitForEnd({ child, pid, mark }: Started, output: Sink, options: 
     const firstEvent = signal.aborted ? { kind: 'stopped' as const } : await firstOf(child, tree, options);
     const end = await ended(firstEvent, tree, closed, options.launcher?.hasFirstProcess === true);
     signal.throwIfAborted();
-    return end;
+    const hasFailed = end.kind === 'exited' && end.code !== 0 && output.bytes === 0;
+    const why = hasFailed && options.launcher ? launcherOutput.errorOf(options.launcher.program) : undefined;
+    return why === undefined ? end : { kind: 'not_started', why };
   } finally {
     clearInterval(tick);
     if (signal.aborted) await tree.end();
     signal.removeEventListener('abort', endTree);
     child.stdout?.destroy();
+    child.stderr?.destroy();
     child.unref();
     forget();
+  }
+}
+
+/** The beginning of what a launcher prints, such as the reason why a sandbox cannot be started. */
+class LauncherOutput {
+  #text = '';
+
+  push(chunk: Buffer): void {
+    if (this.#text.length < LINE_BYTES) this.#text += chunk.toString('utf8').slice(0, LINE_BYTES);
+  }
+
+  /** The lines in which the program names itself, as one line. */
+  errorOf(program: string): string | undefined {
+    const lines = plainText(Buffer.from(this.#text)).split('\n');
+    return lines.filter((line) => line.startsWith(`${basename(program)}: `)).join('; ') || undefined;
   }
 }
 

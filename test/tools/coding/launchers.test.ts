@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { bashTool } from '../../../src/tools/coding/bash.ts';
 import { BackgroundCommands, RUNNING_MAX } from '../../../src/tools/coding/commands/backgroundCommands.ts';
-import { definitionOf, type ToolContext } from '../../../src/tools/tool.ts';
+import { answerOf, definitionOf, type ToolContext } from '../../../src/tools/tool.ts';
 
 /** Bash with a sandbox that confines nothing, and counts its launchers. */
 function counted(program = 'env') {
@@ -77,5 +77,29 @@ describe('a launcher is released once if its command', () => {
     await act(on);
     await expect.poll(on.running).toBe(0);
     expect(on.count).toEqual({ taken, released: taken });
+  });
+});
+
+describe('a launcher that fails', () => {
+  const resultOf = async (script: string): Promise<unknown> => {
+    const launch = async () => ({ program: 'sh', args: ['-c', script], release: async () => undefined });
+    const context = { conversationId: 'c', cwd: tmpdir(), signal: new AbortController().signal, progress: () => {} };
+    const definition = definitionOf(bashTool(launch, 'ask'));
+    const answer = answerOf(await definition?.execute({ command: 'true' }, context as unknown as ToolContext));
+    return answer && { ...answer };
+  };
+
+  it('gives its reason in one line, and the command counts as not started', async () => {
+    const script = 'echo "warning" >&2; echo "sh: no room for /x" >&2; echo "sh: more" >&2; exit 1';
+    expect(await resultOf(script)).toMatchObject({
+      code: 'not_started',
+      content: 'bash could not be started: sh: no room for /x; sh: more',
+    });
+  });
+
+  it('has no part in the result of a command that printed something, or ended well', async () => {
+    expect(await resultOf('echo "sh: x" >&2; exit 0')).toMatchObject({ status: 'success', content: '(no output)' });
+    expect(await resultOf('echo printed; echo "sh: x" >&2; exit 2')).toMatchObject({ code: 'exit_2' });
+    expect(await resultOf('echo "other: x" >&2; exit 2')).toMatchObject({ code: 'exit_2' });
   });
 });

@@ -21,7 +21,7 @@ const NAMESPACES = ['--unshare-user-try', '--unshare-pid', '--unshare-ipc', '--u
 const HELD = ['--die-with-parent', '--cap-drop', 'ALL', '--dev', '/dev', '--proc', '/proc'];
 
 const TRIAL_MS = 5_000;
-/** Checks that `$1` cannot be written, `$2` is empty, and no network route exists. */
+/** Checks that `$1` cannot be written, `$2` cannot be read, and no network route exists. */
 const TRIAL = `if echo y 2>/dev/null > "$1"; then echo writing
 elif read -r line < "$2"; then echo 'reading a hidden file'
 elif { read -r header; read -r route; } < /proc/net/route; then echo 'the network'
@@ -54,7 +54,8 @@ export function bubblewrapFault(): string | undefined {
 
 /**
  * The words before the command's own. Later binds cover earlier ones, so writable places come first, then read-only
- * ones, then hidden ones. A new root or `/run` is made read-only last, because places are created in it.
+ * ones, then hidden ones: a hidden file cannot be opened, and a hidden directory is empty. A new root or `/run` is made
+ * read-only last, because places are created in it.
  */
 export async function bubblewrapWords(places: SandboxPlaces): Promise<Binds> {
   const { args, release } = places.onlyReads

@@ -11,7 +11,7 @@ import { PROTECTED_BELOW_HOME, PROTECTED_NAMES, PROTECTED_PARTS } from './protec
 
 /** The places that a sandboxed command sees and writes. */
 export interface SandboxOptions {
-  /** Files and directories that appear empty to commands; relative to the working directory, or `~/…`. */
+  /** Files that commands cannot open, and directories that they find empty; relative to the working directory, or `~/…`. */
   hide?: readonly string[];
   /** Directories that commands may write besides the working directory, for example caches. */
   write?: readonly string[];
