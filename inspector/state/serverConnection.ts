@@ -186,10 +186,23 @@ function settle(isMove: boolean): void {
   document.documentElement.toggleAttribute('data-busy', moved.length > MOVES_A_SECOND);
 }
 
-/** A page in the background gets no animation frames, but continues to update. */
+/** In a window that is covered or slow, messages are applied after this time. */
+const PICTURE_MS = 500;
+
+/**
+ * A page in the background gets no animation frames, but continues to update. It may go there while it waits for a frame,
+ * so a timer applies the messages if the frame does not come.
+ */
 function scheduleApply(): void {
-  if (document.hidden) setTimeout(applyWaiting, 50);
-  else requestAnimationFrame(applyWaiting);
+  let isApplied = false;
+  const apply = (): void => {
+    if (isApplied) return;
+    isApplied = true;
+    clearTimeout(timer);
+    applyWaiting();
+  };
+  const timer = setTimeout(apply, document.hidden ? 50 : PICTURE_MS);
+  if (!document.hidden) requestAnimationFrame(apply);
 }
 
 /** Opens the first conversation, unless one is open. */

@@ -153,3 +153,21 @@ describe('a connection that is lost', () => {
     expect(connection.value).toMatchObject({ state: 'lost', control: true, host: 'test' });
   });
 });
+
+describe('a page in the background', () => {
+  it('shows what arrives although the frame that it waits for is not drawn any more', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const { server, conversations } = await connectedPage();
+    const draws: (() => void)[] = [];
+    vi.stubGlobal('requestAnimationFrame', (draw: () => void) => void draws.push(draw));
+    server.say({ n: 2, at: 0, type: 'status', conversation: 'a', status: 'waiting' });
+    Object.assign(document, { hidden: true });
+    server.say({ n: 3, at: 0, type: 'status', conversation: 'a', status: 'idle' });
+    vi.advanceTimersByTime(1000);
+    expect(conversations.value.get('a')?.status).toBe('idle');
+    server.say({ n: 4, at: 0, type: 'status', conversation: 'a', status: 'error' });
+    vi.advanceTimersByTime(1000);
+    for (const draw of draws) draw();
+    expect([conversations.value.get('a')?.status, vi.getTimerCount()]).toEqual(['error', 0]);
+  });
+});
