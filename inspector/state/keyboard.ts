@@ -187,6 +187,9 @@ function onKey(event: KeyboardEvent): void {
   const onButton = event.target instanceof HTMLButtonElement && (event.key === 'Enter' || event.key === ' ');
   if (onButton) return;
   if (!lettersAreOn.value && /^\S$/u.test(event.key)) return;
+  const isStep = event.altKey && /^Key[JK]$/.test(event.code);
+  // Other keys with Alt belong to the browser: Alt with D leads to the address.
+  if (event.altKey && !isStep && !/^(Arrow(Left|Right)|[jkJK])$/.test(event.key)) return;
   if (event.timeStamp - goPressedAt < GO_MS && go(event.key)) {
     goPressedAt = Number.NEGATIVE_INFINITY;
     return event.preventDefault();
@@ -202,7 +205,7 @@ function onKey(event: KeyboardEvent): void {
     return event.preventDefault();
   }
   // With ⌥ a Mac key types another letter, so the physical key counts.
-  const key = event.altKey && /^Key[JK]$/.test(event.code) ? event.code.slice(3).toLowerCase() : event.key;
+  const key = isStep ? event.code.slice(3).toLowerCase() : event.key;
   const act = ACTS[key];
   if (!act) return;
   act(event);

@@ -117,6 +117,20 @@ describe('a key that moves', () => {
     expect(Math.sign(cursor.value - 5)).toBe(direction);
   });
 
+  it('with alt does nothing else: Alt with a letter or digit is a key of the browser', async () => {
+    const { press, showCards, server, cards, chosenCard, coverage, editing } = await keyboard();
+    showCards();
+    for (const key of ['a', 'd', 'e', 'x', '1', 'c', 't', 's', 'Home'])
+      expect([key, press(key, { altKey: true })]).toEqual([key, false]);
+    expect([server.take(), cards().length, chosenCard.value, coverage.value, editing.value]).toEqual([
+      [],
+      1,
+      undefined,
+      false,
+      undefined,
+    ]);
+  });
+
   it('plays from the beginning at the end of the log, and from its place in the past', async () => {
     const { press, cursor, playing, moveTo } = await keyboard();
     press(' ');
