@@ -287,6 +287,13 @@ function pass(message: Passing, arrivals: Arrivals): void {
       missed += message.count;
       announcement.value = `${missed} records came faster than they could be shown`;
       return;
+    case 'states':
+      for (const state of message.states) {
+        const conversation = conversationOfActor.get(state.actor);
+        const fact: Fact = { n: next, at: Date.now(), type: 'settled', event: '', ...state };
+        if (conversation !== undefined) arrivals.fact(conversation, fact, charts);
+      }
+      return;
     case 'answer':
       answers.get(message.ask)?.resolve(message.value);
       return void answers.delete(message.ask);

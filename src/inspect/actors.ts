@@ -9,7 +9,7 @@ import { machineOf } from '../runtime/interpreter/xstate.ts';
 import { type Chart, chartOf, transitionLists } from './chart.ts';
 import { CONTEXT, excerpt } from './excerpt.ts';
 import type { NewRecord, RecordLog, Taken } from './recordLog.ts';
-import type { ActorStatus, StateValue, TakenTransition } from './wire.ts';
+import type { ActorState, ActorStatus, StateValue, TakenTransition } from './wire.ts';
 
 type Redact = (value: object) => unknown;
 type MadeFact = Extract<NewRecord, { type: 'actor' }>;
@@ -177,6 +177,13 @@ export class Actors {
   find(id: string): object | undefined {
     for (const [actor, recorded] of this.#actors) if (recorded.id === id) return actor;
     return undefined;
+  }
+
+  /** Yields the states of the running actors, as they were recorded last. */
+  *states(): Generator<ActorState> {
+    for (const { id, value, status } of this.#actors.values()) {
+      if (value !== undefined) yield { actor: id, value, status };
+    }
   }
 
   get isEmpty(): boolean {

@@ -16,7 +16,7 @@ import { decideCall, sendMessage, settleCall } from '../transports/clientActs.ts
 import { Actors, ChartCatalog, inspectedActors, planObserver, recordRunningActors } from './actors.ts';
 import { CONTEXT, excerpt } from './excerpt.ts';
 import type { RecordLog } from './recordLog.ts';
-import type { Control, ConversationState } from './wire.ts';
+import type { ActorState, Control, ConversationState } from './wire.ts';
 
 interface ObservedConversation {
   readonly conversation: Conversation;
@@ -137,6 +137,12 @@ export class Observed {
     }
     const actor = this.#appActor(actorId);
     return actor ? excerpt(actor.getSnapshot().context, CONTEXT) : null;
+  }
+
+  /** Yields the states of all running actors. */
+  *states(): Generator<ActorState> {
+    for (const { actors } of this.#open.values()) yield* actors.states();
+    for (const ref of this.#appActors) yield* ref.deref()?.states() ?? [];
   }
 
   #appActor(actorId: string): AppActorRef | undefined {

@@ -10,7 +10,7 @@ import { failureOf } from '../transports/clientActs.ts';
 import { pageJson } from './excerpt.ts';
 import { type Observed, ownSignals } from './observed.ts';
 import { type RecordLog, recordText } from './recordLog.ts';
-import { FRAME_MAX, type FromPage, type Passing, readRequest, WIRE } from './wire.ts';
+import { type ActorState, FRAME_MAX, type FromPage, type Passing, readRequest, WIRE } from './wire.ts';
 
 /** The connection to a page: a WebSocket, an event stream, or a channel between tabs. */
 export interface Channel {
@@ -26,6 +26,8 @@ export interface PageOptions {
   observed: Observed;
   /** The context of a connected app's actor, or null. */
   appContext(actor: string): Json;
+  /** The states of the actors of connected apps. */
+  appStates?(): readonly ActorState[];
   session: string;
   version: string;
   control: boolean;
@@ -47,6 +49,8 @@ const FRAME_GOAL = 256 * 1024;
  */
 const MOVES_AT_ONCE = 5000;
 const MOVES_A_SECOND = 2000;
+/** The states in one message. */
+const STATES_AT_ONCE = 500;
 /** The limit of waiting live signals, in characters. */
 const LIVE_MAX = 256 * 1024;
 
@@ -68,6 +72,8 @@ export class PageConnection {
   #pace: Pace;
   /** Missing records that the greeting has reported, and that are not passed yet. */
   #reportedMissing = 0;
+  /** The page has missed moves since it received the states of the actors. */
+  #isIncomplete = false;
   #liveAt = Number.NEGATIVE_INFINITY;
   #stalledSince: number | undefined;
   #timer: (() => void) | undefined;
@@ -105,6 +111,7 @@ export class PageConnection {
     this.#sendMessage({ type: 'hello', wire: WIRE, version, session, control, from, next, dropped });
     this.#next = from;
     this.#reportedMissing = dropped;
+    this.#isIncomplete = dropped > 0;
     this.#pace = new Pace(next, this.#options.now);
     this.#stops.push(records.listen(() => this.#scheduleFlush()));
     const open = observed.conversations({
@@ -188,20 +195,33 @@ export class PageConnection {
     }
     // One message reports all gaps, because a gap may come before almost every entry.
     if (missed > 0) frame.add(JSON.stringify({ type: 'dropped', from, count: missed }));
+    let misses = missed > 0;
     if (frame.sent < WAITING_MAX / 2 && sentUpTo < records.next) {
+      misses = true;
       frame.add(JSON.stringify({ type: 'dropped', from: sentUpTo, count: records.next - sentUpTo }));
       sentUpTo = records.next;
     }
     this.#next = sentUpTo;
     const isAll = sentUpTo >= records.next;
+    // While moves are too fast, later ones follow in any case.
+    if (misses) this.#isIncomplete = true;
+    else if (isAll && this.#isIncomplete) this.#addStates(frame);
     const isTime = now() - this.#liveAt >= LIVE_MS;
     if (isAll && isTime) {
       for (const signal of this.#live.takeBefore(Number.POSITIVE_INFINITY)) frame.add(JSON.stringify(signal));
       this.#liveAt = now();
     }
     frame.send();
-    if (!isAll || !this.#live.isEmpty) this.#scheduleFlush(isAll ? LIVE_MS : 1);
+    if (!isAll || !this.#live.isEmpty || this.#isIncomplete) this.#scheduleFlush(isAll ? LIVE_MS : 1);
     this.#live.resumeAfterLoss();
+  }
+
+  #addStates(frame: Frame): void {
+    this.#isIncomplete = false;
+    const { observed, appStates } = this.#options;
+    const states = [...observed.states(), ...(appStates?.() ?? [])];
+    for (let at = 0; at < states.length; at += STATES_AT_ONCE)
+      frame.add(JSON.stringify({ type: 'states', states: states.slice(at, at + STATES_AT_ONCE) }));
   }
 }
 

@@ -244,6 +244,7 @@ class Sockets {
         }
         return null;
       },
+      appStates: () => [...this.#connections].flatMap((app) => [...app.states()]),
     };
   }
 

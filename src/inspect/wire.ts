@@ -24,6 +24,7 @@ export type TakenTransition = {
 
 export type StateValue = string | { readonly [key: string]: StateValue };
 export type ActorStatus = 'active' | 'done' | 'error' | 'stopped';
+export type ActorState = { readonly actor: string; readonly value: StateValue; readonly status: ActorStatus };
 
 /** Records are numbered, and kept within limits for pages that connect late. `at` is in ms since 1970. */
 export type Recorded = { n: number; at: number } & RecordedFact;
@@ -118,6 +119,11 @@ export type Passing =
   | { type: 'live'; conversation: string; signal: Live }
   /** This number of records since `from` was dropped before sending. The others were sent. */
   | { type: 'dropped'; from: number; count: number }
+  /**
+   * The current states of all running actors. Sent after moves were dropped, because the last known state of an actor may
+   * be wrong then.
+   */
+  | { type: 'states'; states: readonly ActorState[] }
   | { type: 'answer'; ask: number; value: Json }
   | { type: 'refused'; ask: number; code: string; message: string };
 

@@ -9,7 +9,7 @@ import type { Chart, ChartState, ChartTransition } from './chart.ts';
 import { CONTEXT, excerpt } from './excerpt.ts';
 import type { Observed } from './observed.ts';
 import type { RecordLog } from './recordLog.ts';
-import type { ActorStatus, StateValue } from './wire.ts';
+import type { ActorState, ActorStatus, StateValue } from './wire.ts';
 
 type Fields = { readonly [name: string]: unknown };
 
@@ -169,6 +169,13 @@ export class AppConnection {
   contextOf(actorId: string): Json {
     for (const { id, context } of this.#actors.values()) if (id === actorId) return context;
     return null;
+  }
+
+  /** Yields the states of its actors. */
+  *states(): Generator<ActorState> {
+    for (const { id, value, status } of this.#actors.values()) {
+      if (value !== '') yield { actor: id, value: JSON.parse(value) as StateValue, status };
+    }
   }
 
   /** Marks the conversations of a disconnected app, because the state of its actors is now unknown. */
