@@ -212,9 +212,14 @@ export function stateWord(one: Subject): string {
   return one.chart === 'CONVERSATION' ? (parts[1] ?? '') : keyOf(one.chart, leaf);
 }
 
-/** An actor in a state of its chart runs, whatever it waits for. Only CONVERSATION waits for a person. */
-export const activeMark = ({ chart, mark }: Subject): MarkName =>
-  chart === 'CONVERSATION' || mark === 'cancelled' || mark === 'failed' || mark === 'idle' ? mark : 'running';
+/**
+ * An actor in a state of its chart runs, whatever it waits for, until it has ended. Only CONVERSATION waits for a person.
+ */
+export const activeMark = (one: Subject): MarkName => {
+  const { chart, mark } = one;
+  const isKept = chart === 'CONVERSATION' || mark === 'cancelled' || mark === 'failed' || mark === 'idle';
+  return isKept || hasEndedInApp(one) ? mark : 'running';
+};
 
 const OUTCOMES: Readonly<Record<string, MarkName>> = {
   NaturalEnd: 'done',
@@ -231,13 +236,19 @@ const OUTCOMES: Readonly<Record<string, MarkName>> = {
 };
 const OWN = new Set(['RUN', 'TOOL_CALL', 'LLM_CALL', 'TOOL_ROUND']);
 
-/** Returns the state that determines the outcome, once the chart has ended. */
+const hasEndedInApp = ({ chart, actor }: Subject): boolean =>
+  !OWN.has(chart) && chart !== 'CONVERSATION' && actor !== undefined && actor.status !== 'active';
+
+/** Returns the state that determines the outcome, once the chart has ended. In the chart of an app it is the last state. */
 export function outcomeOf(one: Subject): { id: string; key: string; mark: MarkName } | undefined {
   const walker = walkerOf(one.chart);
   const moves = one.path.filter((move) => move.at <= cursor.value);
   const leaf = moves.at(-1)?.leaf;
-  if (!walker || leaf === undefined || !OWN.has(one.chart)) return undefined;
-  if (walker.tree.states.get(leaf)?.type !== 'final') return undefined;
+  const state = leaf === undefined ? undefined : walker?.tree.states.get(leaf);
+  if (!walker || leaf === undefined || state?.type !== 'final') return undefined;
+  if (hasEndedInApp(one) && (moves.at(-1)?.leaves?.length ?? 1) === 1)
+    return { id: leaf, key: state.key, mark: one.mark };
+  if (!OWN.has(one.chart)) return undefined;
   const passed = [...moves.flatMap(({ legs }) => legs.map(({ target }) => target)), leaf];
   for (const id of passed.reverse()) {
     const key = walker.tree.states.get(id)?.key ?? '';

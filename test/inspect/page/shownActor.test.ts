@@ -134,3 +134,31 @@ describe('the coverage of a chart', () => {
     expect(coverageWords([{ id: state }, { id: 'other' }], arrows)).toBe('1 of 2 states, 1 of 2 edges');
   });
 });
+
+describe('an actor of an app that has ended', () => {
+  const state = (key: string, type = 'atomic') => ({ id: `job.${key}`, key, type, states: [], transitions: [] });
+  const root = { id: 'job', key: 'job', type: 'compound', initial: 'on', transitions: [] };
+  const chart = { name: 'job', root: { ...root, states: [state('on'), state('done', 'final')] } };
+
+  it.each([
+    ['done', 'done', 'done', 'job.done'],
+    ['error', 'on', 'failed', undefined],
+    ['stopped', 'on', 'done', undefined],
+  ] as const)('with %s no longer runs in its last state', async (status, value, mark, outcome) => {
+    const { server, openConversation, subject, activeMark, outcomeOf } = await openPage();
+    const at = { at: 0, actor: 'a0' };
+    server.say(
+      { n: 100, at: 0, type: 'chart', chart: 'job#0', drawn: chart as never },
+      { n: 101, at: 0, type: 'conversation', conversation: 'app', of: 'xstate' },
+      { n: 102, ...at, type: 'actor', conversation: 'app', name: 'job', chart: 'job#0' },
+    );
+    openConversation('app');
+    const marks = () => subject.value && [activeMark(subject.value), outcomeOf(subject.value)?.id];
+    expect(marks()).toEqual(['running', undefined]);
+    server.say(
+      { n: 103, ...at, type: 'settled', event: 'END', value, status },
+      { n: 104, ...at, type: 'stopped', status },
+    );
+    expect(marks()).toEqual([mark, outcome]);
+  });
+});
