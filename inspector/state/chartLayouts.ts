@@ -29,6 +29,8 @@ for (const { chart, layout } of laidOutCharts()) {
   layouts.value = new Map(layouts.value).set(`${chart.name}|${initiallyOpen(chart).join()}`, layout);
   own.set(JSON.stringify(chart), chart.name);
 }
+/** The keys of runchart's own charts. */
+export const OWN_CHARTS: ReadonlySet<string> = new Set(own.values());
 
 /**
  * Adds a received chart and returns its key here. A chart that equals one of runchart's own gets the key of that one.

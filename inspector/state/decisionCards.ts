@@ -218,8 +218,8 @@ const ACTS: Readonly<Record<string, 'resume' | 'cancel'>> = {
 export function maySend(type: string, chart: string, actor: string | undefined): boolean {
   if (!mayControl()) return false;
   if (open.value?.of === 'runchart') return chart === 'CONVERSATION' && Object.hasOwn(ACTS, type);
-  // In machines that came as JSON, the names of internal events contain a space.
-  return open.value?.takesEvents === true && actor !== undefined && !/^xstate\.|\*| /.test(type);
+  // A wildcard is no event.
+  return open.value?.takesEvents === true && actor !== undefined && !/^xstate\.|\*/.test(type);
 }
 
 // A first press or click applies only to the conversation that was open then.

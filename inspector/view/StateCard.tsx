@@ -9,7 +9,7 @@ import { type Drawing, highlightedLeg, shownFor } from '../model/chart/highlight
 import type { CallFacts } from '../model/logFacts.ts';
 import { callMs } from '../model/stepRows.ts';
 import { type MarkName, markOfCall } from '../model/treeRows.ts';
-import { charts } from '../state/chartLayouts.ts';
+import { charts, OWN_CHARTS } from '../state/chartLayouts.ts';
 import { maySend, sendEvent, sending } from '../state/decisionCards.ts';
 import {
   chartView,
@@ -46,13 +46,13 @@ interface Accepted {
 }
 
 /** Returns own transitions first, then those of the parents. Eventless transitions are omitted. */
-function acceptedBy(chart: string, id: string): Accepted[] {
+export function acceptedBy(chart: string, id: string): Accepted[] {
   const tree = charts.value.get(chart)?.walker.tree;
   if (!tree) return [];
   return lineage(tree, id).flatMap((source) =>
     (tree.states.get(source)?.transitions ?? [])
-      // A parent's transition that stays in its state is not specific to this state.
-      .filter(({ event, targets }) => event !== '' && (source === id || targets.length > 0))
+      // In runchart's own charts a parent's transition that stays is not specific to this state. An app's may be its only one.
+      .filter(({ event, targets }) => event !== '' && (!OWN_CHARTS.has(chart) || source === id || targets.length > 0))
       .map(({ event, index, guard = '', targets }) => ({
         key: `${source} ${event} ${index}`,
         type: event,
