@@ -21,19 +21,34 @@ interface Sample extends Moment {
 
 const ASK_MS = 150;
 const SAMPLES_MAX = 300;
+/** The most characters of all samples together. */
+const TEXT_MAX = 32_000_000;
 
-/** The moment that others are compared with: the place of an entry or sample. Undefined selects the moment before. */
+/** The latest samples. The number of a sample does not change when older ones are dropped. */
+interface Samples {
+  /** The number of the first one in the list. */
+  readonly first: number;
+  readonly list: readonly Sample[];
+}
+const NO_SAMPLES: Samples = { first: 0, list: [] };
+
+/**
+ * The moment that others are compared with: the index of an entry, or the number of a sample. Undefined selects the moment
+ * before.
+ */
 export const comparedMoment = signal<number | undefined>(undefined);
-/** The shown sample. Undefined selects the last one. */
+/** The number of the shown sample. Undefined selects the last one. */
 const shownSample = signal<number | undefined>(undefined);
-const samples = signal<readonly Sample[]>([]);
+const samples = signal<Samples>(NO_SAMPLES);
 
 const isLooked = computed(() => tab.value === 'context');
 const actorId = computed(() => (open.value?.of === 'xstate' ? subject.value?.actor?.id : undefined));
-/** Changes whenever the actor's context may have changed. */
+/** The number of the actor's last event. It changes whenever the actor's context may have changed. */
 const moves = computed(() => {
   const id = actorId.value;
-  return id === undefined ? 0 : (open.value?.observed?.events.filter(({ actor }) => actor === id).length ?? 0);
+  const events = open.value?.observed?.events ?? [];
+  for (let at = events.length - 1; at >= 0; at--) if (events[at]?.actor === id) return events[at]?.n ?? 0;
+  return 0;
 });
 
 effect(() => {
@@ -41,47 +56,72 @@ effect(() => {
   void actorId.value;
   comparedMoment.value = undefined;
   shownSample.value = undefined;
-  samples.value = [];
+  samples.value = NO_SAMPLES;
 });
+
+function addSample({ first, list }: Samples, sample: Sample): Samples {
+  const longer = [...list, sample];
+  let length = longer.reduce((sum, { text }) => sum + text.length, 0);
+  let dropped = 0;
+  while (dropped < longer.length - 1 && (longer.length - dropped > SAMPLES_MAX || length > TEXT_MAX)) {
+    length -= longer[dropped]?.text.length ?? 0;
+    dropped += 1;
+  }
+  return { first: first + dropped, list: longer.slice(dropped) };
+}
 
 async function requestSample(actor: string, after: number): Promise<void> {
   try {
     const context = await ask({ type: 'context', actor });
     const text = JSON.stringify(context);
-    if (actor !== actorId.peek() || context === null || samples.peek().at(-1)?.text === text) return;
+    if (actor !== actorId.peek() || context === null || samples.peek().list.at(-1)?.text === text) return;
     const name = after === 0 ? 'its start' : `event ${after}`;
-    samples.value = [...samples.peek().slice(1 - SAMPLES_MAX), { name, context, text }];
+    samples.value = addSample(samples.peek(), { name, context, text });
   } catch {
     // The next move requests the context again.
   }
 }
 
+let timer: ReturnType<typeof setTimeout> | undefined;
 effect(() => {
-  const actor = actorId.value;
-  const after = moves.value;
-  if (!isLooked.value || actor === undefined || connection.value.state !== 'open') return;
-  const timer = setTimeout(() => void requestSample(actor, after), ASK_MS);
-  return () => clearTimeout(timer);
+  void moves.value;
+  if (!isLooked.value || actorId.value === undefined || connection.value.state !== 'open') {
+    clearTimeout(timer);
+    timer = undefined;
+    return;
+  }
+  // A later move does not delay the request: an actor may move at shorter intervals.
+  timer ??= setTimeout(() => {
+    timer = undefined;
+    const actor = actorId.peek();
+    if (actor !== undefined) void requestSample(actor, moves.peek());
+  }, ASK_MS);
 });
+
+/** Returns the index of a sample in the list. One that was dropped has the index of the oldest. */
+const indexOf = (number: number): number => {
+  const { first, list } = samples.value;
+  return Math.min(Math.max(0, number - first), list.length - 1);
+};
 
 /** The position of the page among the moments. */
 export const place = computed(() =>
-  open.value?.of === 'xstate'
-    ? Math.min(shownSample.value ?? samples.value.length - 1, samples.value.length - 1)
-    : cursor.value,
+  open.value?.of === 'xstate' ? indexOf(shownSample.value ?? Number.POSITIVE_INFINITY) : cursor.value,
 );
 export const isOfSamples = computed(() => open.value?.of === 'xstate');
-export const sampleCount = computed(() => samples.value.length);
+export const sampleCount = computed(() => samples.value.list.length);
 
 /** Both moments, the earlier one first. Undefined if there is none. */
 export const compared = computed((): { before: Moment; after: Moment } | undefined => {
   const at = place.value;
   if (!isLooked.value || at < 0) return undefined;
-  const other = comparedMoment.value ?? at - 1;
+  const kept = comparedMoment.value;
+  const other = kept === undefined ? at - 1 : isOfSamples.value ? indexOf(kept) : kept;
   const [from, to] = [Math.min(at, other), Math.max(at, other)];
   if (isOfSamples.value) {
-    const after = samples.value[to];
-    return after && { before: samples.value[from] ?? { name: 'nothing', context: {} }, after };
+    const { list } = samples.value;
+    const after = list[to];
+    return after && { before: list[from] ?? { name: 'nothing', context: {} }, after };
   }
   const [before = {}, after = {}] = contextsAt(entries.value, [from, to]);
   return {
@@ -93,8 +133,10 @@ export const compared = computed((): { before: Moment; after: Moment } | undefin
 export function showSample(by: 1 | -1): void {
   const to = place.value + by;
   if (to < 0) return;
-  shownSample.value = to >= samples.value.length - 1 ? undefined : to;
+  const { first, list } = samples.value;
+  shownSample.value = to >= list.length - 1 ? undefined : first + to;
 }
 export const toggleComparison = (): void => {
-  comparedMoment.value = comparedMoment.value === undefined ? place.value : undefined;
+  const here = isOfSamples.value ? samples.value.first + place.value : place.value;
+  comparedMoment.value = comparedMoment.value === undefined ? here : undefined;
 };

@@ -108,7 +108,8 @@ describe('the contexts of an app', () => {
     event();
     expect(await answer({ count: 2 })).toBeDefined();
     expect(await answer({ count: 2 })).toBeUndefined();
-    expect(names()).toEqual(['its start', 'event 2']);
+    // The events have their numbers in the panel of events.
+    expect(names()).toEqual(['its start', 'event 4']);
     tab.value = 'steps';
     event();
     expect(await answer({ count: 3 })).toBeUndefined();
@@ -135,14 +136,14 @@ describe('the contexts of an app', () => {
       event();
     }
     showSample(-1);
-    expect([place.value, names()]).toEqual([1, ['its start', 'event 1']]);
+    expect([place.value, names()]).toEqual([1, ['its start', 'event 3']]);
     showSample(-1);
     showSample(-1);
     expect([place.value, names()]).toEqual([0, ['nothing', 'its start']]);
     showSample(1);
     showSample(1);
     await answer({ count: 3 });
-    expect([place.value, names()]).toEqual([3, ['event 2', 'event 3']]);
+    expect([place.value, names()]).toEqual([3, ['event 4', 'event 5']]);
   });
 
   it('begin anew with another conversation', async () => {
@@ -151,5 +152,84 @@ describe('the contexts of an app', () => {
     server.conversation('b');
     openConversation('b');
     expect(sampleCount.value).toBe(0);
+  });
+});
+
+describe('the contexts of an app with many events', () => {
+  async function openApp() {
+    const page = await openPage();
+    const { server } = page;
+    const chart = {
+      name: 'app',
+      root: { id: 'app', key: 'app', type: 'atomic', states: [], transitions: [] },
+    } as const;
+    let n = 0;
+    server.say(
+      { n: n++, at: 0, type: 'chart', chart: 'app#0', drawn: chart },
+      { n: n++, at: 0, type: 'conversation', conversation: 'app-1', of: 'xstate' },
+      { n: n++, at: 0, type: 'actor', actor: 'a0', conversation: 'app-1', name: 'x:0', chart: 'app#0' },
+    );
+    page.openConversation('app-1');
+    page.tab.value = 'context';
+    server.take();
+    const events = (count: number): void =>
+      server.say(
+        ...Array.from(
+          { length: count },
+          () => ({ n: n++, at: 0, type: 'event', actor: 'a0', event: { type: 'GO' } }) as const,
+        ),
+      );
+    const answer = async (context: object): Promise<boolean> => {
+      vi.advanceTimersByTime(150);
+      const [request] = server.take();
+      if (request) server.say({ type: 'answer', ask: request.ask, value: context as never });
+      for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+      return request !== undefined;
+    };
+    return { ...page, events, answer };
+  }
+
+  it('are requested after more events than the page keeps', async () => {
+    const { events, answer, names } = await openApp();
+    for (let times = 0; times < 3; times++) events(2000);
+    expect(await answer({ count: 6000 })).toBe(true);
+    events(1);
+    expect(await answer({ count: 6001 })).toBe(true);
+    expect(names()).toEqual(['event 6002', 'event 6003']);
+  });
+
+  it('are requested while events come at shorter intervals than the page waits', async () => {
+    const { events, server } = await openApp();
+    for (let times = 0; times < 10; times++) {
+      events(1);
+      vi.advanceTimersByTime(100);
+    }
+    expect(server.take().length).toBeGreaterThan(3);
+  });
+
+  it('stay those that are compared when older ones are dropped', async () => {
+    const { events, answer, names, sampleCount, toggleComparison, showSample } = await openApp();
+    for (let count = 0; count < 298; count++) {
+      await answer({ count });
+      events(1);
+    }
+    toggleComparison();
+    showSample(-1);
+    const compared = names();
+    for (let count = 298; count < 310; count++) {
+      await answer({ count });
+      events(1);
+    }
+    expect([names(), sampleCount.value]).toEqual([compared, 300]);
+  });
+
+  it('take a limited amount of memory', async () => {
+    const { events, answer, sampleCount, names } = await openApp();
+    for (let count = 0; count < 40; count++) {
+      await answer({ count, text: 'x'.repeat(1_000_000) });
+      events(1);
+    }
+    expect(sampleCount.value).toBeLessThan(35);
+    expect(names()[1]).toBe('event 41');
   });
 });
