@@ -128,12 +128,16 @@ function stateValueOf(value: unknown, depth = 0): StateValue {
 
 /** The most actors that one connection may have at a time. */
 const ACTORS_MAX = 2000;
+/** The most actors that have ended and are remembered. */
+const ENDED_MAX = 5000;
 
 /** One connection of an app. */
 export class AppConnection {
   readonly #records: RecordLog;
   readonly #observed: Observed;
   readonly #actors = new Map<string, AppActor>();
+  /** The latest session ids that have ended. Events that are sent to them later are reported too. */
+  readonly #ended = new Set<string>();
   /** Names of apps by the session id of their root. */
   readonly #apps = new Map<string, string>();
 
@@ -153,6 +157,7 @@ export class AppConnection {
     const message = fieldsOf(parsed);
     const sessionId = textOf(message.sessionId);
     if (sessionId === undefined) return false;
+    if (message.type !== '@xstate.actor' && this.#ended.has(sessionId)) return true;
     switch (message.type) {
       case '@xstate.actor':
         return this.#actor(sessionId, message);
@@ -200,6 +205,7 @@ export class AppConnection {
       status: 'active',
       context: null,
     };
+    this.#ended.delete(sessionId);
     this.#actors.set(sessionId, added);
     this.#records.add({
       type: 'actor',
@@ -241,9 +247,16 @@ export class AppConnection {
     actor.status = status;
     if (status === 'active') return;
     this.#actors.delete(sessionId);
+    this.#rememberEnd(sessionId);
     const { message = snapshot.error } = fieldsOf(snapshot.error);
     const error = textOf(message) && `${excerpt(message, CONTEXT)}`;
     this.#records.add({ type: 'stopped', actor: actor.id, status, ...(status === 'error' && error && { error }) });
+  }
+
+  #rememberEnd(sessionId: string): void {
+    this.#ended.add(sessionId);
+    const [oldest] = this.#ended;
+    if (this.#ended.size > ENDED_MAX && oldest !== undefined) this.#ended.delete(oldest);
   }
 
   /**

@@ -101,6 +101,9 @@ describe('the actors of an app', () => {
     ]);
     expect([contextOf('a0'), contextOf('a9')]).toEqual([null, null]);
     receive(event('x:0', 'GO'));
+    expect(records()).toEqual([]);
+    receive(actor('x:0'));
+    receive(event('x:0', 'GO'));
     expect(records()).toMatchObject([
       { type: 'actor', actor: 'a1' },
       { type: 'event', actor: 'a1' },
@@ -173,5 +176,19 @@ describe('a text that an app reports', () => {
     const error = `${'a '.repeat(245)}sk-proj-abcdefghijklmnop1234`;
     receive({ type: '@xstate.actor', sessionId: 'x:0', name: 'app', snapshot: { value: 'a', status: 'error', error } });
     expect(records().at(-1)).toMatchObject({ error: `${'a '.repeat(245)}[redacted]` });
+  });
+});
+
+describe('an actor that has stopped', () => {
+  it('does not come back with an event that is sent to it later', () => {
+    const { receive, records } = connectedApp();
+    receive(actor('x:0', { rootId: 'x:0' }));
+    receive(actor('x:1', { rootId: 'x:0', parentId: 'x:0' }));
+    receive(snapshot('x:1', { value: 'end', status: 'done' }));
+    records();
+    expect(receive(event('x:1', 'LATE', { sourceId: 'x:0' }))).toBe(true);
+    expect(receive(snapshot('x:1', { value: 'end', status: 'done' }))).toBe(true);
+    expect(receive(event('x:0', 'GO', { sourceId: 'x:1' }))).toBe(true);
+    expect(records()).toEqual([{ type: 'event', actor: 'a0', event: { type: 'GO' } }]);
   });
 });
