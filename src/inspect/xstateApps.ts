@@ -28,7 +28,7 @@ const DEPTH_MAX = 20;
 export function chartOfConfig(config: unknown): Chart {
   const fields = fieldsOf(config);
   const name = textOf(fields.id) ?? '(machine)';
-  const root = stateOf(fields, { key: name, id: name, parent: undefined, depth: 0 });
+  const root = stateOf(fields, { key: name, id: name, parent: undefined, depth: 0, ids: new Set([name]) });
   return { name, root };
 }
 
@@ -37,6 +37,16 @@ interface Place {
   id: string;
   parent: Place | undefined;
   depth: number;
+  /** The ids of all states so far. */
+  ids: Set<string>;
+}
+
+/** Returns an id that no other state has, because a state could be its own parent otherwise. */
+function ownId(ids: Set<string>, ...candidates: readonly (string | undefined)[]): string {
+  let id = candidates.find((one) => one !== undefined && !ids.has(one)) ?? `${candidates.at(-1)}`;
+  for (let number = 2; ids.has(id); number++) id = `${candidates.at(-1)} ${number}`;
+  ids.add(id);
+  return id;
 }
 
 function typeOf({ type }: Fields, states: readonly unknown[]): ChartState['type'] {
@@ -48,8 +58,8 @@ function stateOf(fields: Fields, place: Place): ChartState {
   const children = place.depth < DEPTH_MAX ? Object.entries(fieldsOf(fields.states)) : [];
   const states = children.map(([key, child]) => {
     const state = fieldsOf(child);
-    const id = textOf(state.id) ?? `${place.id}.${key}`;
-    return stateOf(state, { key, id, parent: place, depth: place.depth + 1 });
+    const id = ownId(place.ids, textOf(state.id), `${place.id}.${key}`);
+    return stateOf(state, { key, id, parent: place, depth: place.depth + 1, ids: place.ids });
   });
   const lists: [string, unknown][] = [
     ...Object.entries(fieldsOf(fields.on)),

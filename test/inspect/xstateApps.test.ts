@@ -1,8 +1,9 @@
 /** Reports of XState apps that connect with the inspector of `@statelyai/inspect`: what a page receives of each. */
 import { describe, expect, it } from 'vitest';
+import type { ChartState } from '../../src/inspect/chart.ts';
 import { Observed } from '../../src/inspect/observed.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
-import { AppConnection } from '../../src/inspect/xstateApps.ts';
+import { AppConnection, chartOfConfig } from '../../src/inspect/xstateApps.ts';
 
 function connectedApp() {
   const records = new RecordLog(() => 0);
@@ -190,5 +191,16 @@ describe('an actor that has stopped', () => {
     expect(receive(snapshot('x:1', { value: 'end', status: 'done' }))).toBe(true);
     expect(receive(event('x:0', 'GO', { sourceId: 'x:1' }))).toBe(true);
     expect(records()).toEqual([{ type: 'event', actor: 'a0', event: { type: 'GO' } }]);
+  });
+});
+
+describe('a machine whose states share an id', () => {
+  it('is drawn with an id for each state, because a state would be its own parent', () => {
+    const inner = { states: { inner: { id: 'order' }, other: { id: 'order.inner' } } };
+    const { root } = chartOfConfig({ id: 'order', states: { open: { id: 'order', ...inner }, closed: {} } });
+    const idsOf = (state: ChartState): string[] => [state.id, ...state.states.flatMap(idsOf)];
+    const ids = idsOf(root);
+    expect([ids.length, new Set(ids).size, ids[0]]).toEqual([5, 5, 'order']);
+    expect(ids).toContain('order.closed');
   });
 });
