@@ -75,18 +75,25 @@ export function cardOf(call: CallFacts, suspension: Suspension, conversation = o
 export const waitsWithin = ({ suspension }: Card): boolean => suspension.reason === 'sub-agent';
 
 /** Returns the waiting calls of sub-agents below a call. They are decided through the conversation that started it. */
-export function cardsBelow({ call }: Card, conversation = open.value?.id): Card[] {
+export function cardsBelow({ call }: Card, conversation = open.value?.id, above: readonly string[] = []): Card[] {
+  // A log from a file may name itself as its parent.
+  if (conversation === undefined || above.includes(conversation)) return [];
   return [...conversations.value.values()]
     .filter(({ parent }) => parent?.conversation === conversation && parent?.callId === call.callId)
-    .flatMap(({ id, entries }) => cardsOf(factsOf(entries), entries.length - 1, id));
+    .flatMap(({ id, entries }) => cardsOf(factsOf(entries), entries.length - 1, id, [...above, conversation]));
 }
 
-function cardsOf({ calls }: LogFacts, index: number, conversation: string | undefined): Card[] {
+function cardsOf(
+  { calls }: LogFacts,
+  index: number,
+  conversation: string | undefined,
+  above: readonly string[] = [],
+): Card[] {
   return [...calls.values()].flatMap((call) => {
     const suspension = waitingAt(call, index);
     if (!suspension) return [];
     const card = cardOf(call, suspension, conversation);
-    return waitsWithin(card) ? cardsBelow(card, conversation) : [card];
+    return waitsWithin(card) ? cardsBelow(card, conversation, above) : [card];
   });
 }
 

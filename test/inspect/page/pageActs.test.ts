@@ -451,3 +451,17 @@ describe('the settings of a person', () => {
     expect(sizes.value).toEqual({ [name]: size });
   });
 });
+
+describe('a log that names itself as its parent', () => {
+  it('has no waiting calls of sub-agents, and can be opened', async () => {
+    const { put, cards, openConversation, stateAt, last } = await pageBench();
+    const suspended = { type: 'tool-suspended', callId: 'call_0', suspension: 1, reason: 'sub-agent' };
+    const entries = waitingLog('a').map((entry) =>
+      entry.type === 'tool-suspended' ? { ...entry, ...suspended } : entry,
+    );
+    const parent = { conversation: 'a', callId: 'call_0' };
+    put({ id: 'a', source: 'file', of: 'runchart', entries: entries as never, broken: [], parent });
+    openConversation('a');
+    expect([cards(), stateAt(last.value)]).toEqual([[], 'waiting']);
+  });
+});
