@@ -47,6 +47,8 @@ export interface Observed {
 export const NOTHING_OBSERVED: Observed = { actors: new Map(), events: [] };
 const MOVES_MAX = 4000;
 const EVENTS_MAX = 5000;
+/** The latest actors that have ended. Running ones are all kept. */
+const ENDED_MAX = 2000;
 
 /** Returns the ids of the innermost states of a state value. */
 export function leavesOf(chart: Chart | undefined, value: StateValue | undefined): string[] {
@@ -114,7 +116,16 @@ export class ObservedBatch {
       const view = this.#actors.get(id);
       if (view) this.#actors.set(id, { ...view, path: path.slice(-MOVES_MAX) });
     }
+    this.#dropEnded();
     return { actors: this.#actors, events: this.#events.slice(-EVENTS_MAX) };
+  }
+
+  /** An app may start an actor for each request. Exceeds the limit by a small amount, so that this is rare. */
+  #dropEnded(): void {
+    if (this.#actors.size <= ENDED_MAX * 1.25) return;
+    const ended = [...this.#actors.values()].filter(({ status }) => status !== 'active');
+    if (ended.length <= ENDED_MAX * 1.25) return;
+    for (const { id } of ended.slice(0, -ENDED_MAX)) this.#actors.delete(id);
   }
 
   #event({ n, at, actor, from, event, isPart }: Extract<Fact, { type: 'event' }>): void {

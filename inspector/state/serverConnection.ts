@@ -253,6 +253,7 @@ function record(message: Recorded, arrivals: Arrivals): void {
       if (message.type === 'actor') conversationOfActor.set(message.actor, message.conversation);
       const conversation = conversationOfActor.get(message.actor);
       if (conversation !== undefined) arrivals.fact(conversation, named(message), charts);
+      if (message.type === 'stopped') conversationOfActor.delete(message.actor);
     }
   }
 }

@@ -1,6 +1,7 @@
 /** The rows of the inspector's tree: runs around the cursor, and below each run its model, its round, its calls and their sub-agents. */
 import { describe, expect, it } from 'vitest';
 import { foldLog } from '../../inspector/model/logFacts.ts';
+import { NOTHING_OBSERVED, ObservedBatch } from '../../inspector/model/observedActors.ts';
 import { cyclesAt } from '../../inspector/model/stepRows.ts';
 import { RUNS_BEFORE, runRows, type TreeRow } from '../../inspector/model/treeRows.ts';
 import type { LogEntry, RuntimeEntry, WireEvent } from '../../machines/vocabulary.ts';
@@ -254,5 +255,24 @@ describe('the cost of a conversation', () => {
     expect(facts.sums.at(-1)?.input).toBe(3);
     const [cycle] = cyclesAt({ entries, facts, index: entries.length - 1, now: 0 });
     expect(cycle?.rows.flatMap((row) => (row.kind === 'round' ? [cost(row.cost)] : []))).toEqual(words);
+  });
+});
+
+describe('the actors that a page keeps', () => {
+  it('are all that run, and the latest that have ended', () => {
+    let observed = NOTHING_OBSERVED;
+    for (let batch = 0; batch < 20; batch++) {
+      const next = new ObservedBatch(observed);
+      for (let at = 0; at < 500; at++) {
+        const id = `a${batch * 500 + at}`;
+        next.applyFact({ n: 0, at: 0, type: 'actor', actor: id, conversation: 'app', name: id }, new Map(), -1);
+        if (at > 0) next.applyFact({ n: 0, at: 0, type: 'stopped', actor: id, status: 'done' }, new Map(), -1);
+      }
+      observed = next.result();
+    }
+    const kept = [...observed.actors.values()];
+    expect(kept.filter(({ status }) => status === 'active')).toHaveLength(20);
+    expect(kept.length).toBeLessThan(5000);
+    expect(kept.at(-1)?.id).toBe('a9999');
   });
 });
