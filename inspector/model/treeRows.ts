@@ -1,8 +1,11 @@
 /** The rows of the tree: conversations, below each its runs, newest first, and below a run its actors. */
 
+import type { Chart } from '../../src/inspect/chart.ts';
+import { stateTree } from '../../src/inspect/drawing/levels.ts';
 import { duration, oneLine, plural, telling } from '../../src/words/formats.ts';
 import { argsAt, type CallState, callAt, roundState } from './callStates.ts';
 import { type CallFacts, type LogFacts, type RunFacts, type RunState, runStateAt } from './logFacts.ts';
+import type { ActorView } from './observedActors.ts';
 import { callMs, type Moment } from './stepRows.ts';
 
 export type MarkName = 'running' | 'waiting' | 'done' | 'failed' | 'cancelled' | 'queued' | 'idle';
@@ -152,4 +155,54 @@ function callRows(call: CallFacts, siblings: number, moment: Moment): TreeRow[] 
       return { ...row, ...own, depth: 4, mark: isOver ? 'done' : mark, fact: '' };
     }),
   ];
+}
+
+const stateTrees = new WeakMap<Chart, ReturnType<typeof stateTree>>();
+
+/** Returns the name of a state. Its id may have nothing in common with it. */
+function stateName(chart: Chart | undefined, id: string): string {
+  if (!chart) return id;
+  const tree = stateTrees.get(chart) ?? stateTree(chart);
+  stateTrees.set(chart, tree);
+  return tree.states.get(id)?.key ?? id;
+}
+
+/** Deeper actors have no rows. */
+const ACTOR_DEPTH_MAX = 12;
+
+/** Returns the rows of an app's actors, children below their parents. The time grows linearly with their number. */
+export function actorRows(
+  actors: readonly ActorView[],
+  isOpen: IsOpen,
+  chartOf: (key: string) => Chart | undefined,
+): TreeRow[] {
+  const ids = new Set(actors.map(({ id }) => id));
+  const children = new Map<string | undefined, ActorView[]>();
+  for (const actor of actors) {
+    const { parent } = actor;
+    const above = parent !== undefined && ids.has(parent) ? parent : undefined;
+    const siblings = children.get(above);
+    if (siblings) siblings.push(actor);
+    else children.set(above, [actor]);
+  }
+  const below = (parent: string | undefined, depth: number): TreeRow[] =>
+    (children.get(parent) ?? []).flatMap((actor) => {
+      const key = `actor ${actor.id}`;
+      const hasChildren = depth <= ACTOR_DEPTH_MAX && children.has(actor.id);
+      const chart = actor.chart === undefined ? undefined : chartOf(actor.chart);
+      const open = isOpen(key, true);
+      const row: TreeRow = {
+        key,
+        depth,
+        mark: actor.status === 'active' ? 'running' : actor.status === 'error' ? 'failed' : 'done',
+        ...(chart && { machine: chart.name }),
+        name: /^x:\d+$/.test(actor.name) ? '' : actor.name,
+        fact: actor.leaves.map((leaf) => stateName(chart, leaf)).join(', '),
+        hasChildren,
+        isOpen: open,
+        isLater: false,
+      };
+      return hasChildren && open ? [row, ...below(actor.id, depth + 1)] : [row];
+    });
+  return below(undefined, 1);
 }

@@ -2,8 +2,7 @@
 import { signal, useSignal } from '@preact/signals';
 import type { TargetedKeyboardEvent } from 'preact';
 import { runStateAt } from '../model/logFacts.ts';
-import type { ActorView } from '../model/observedActors.ts';
-import { type MarkName, markOfRun, RUNS_BEFORE, runRows, type TreeRow } from '../model/treeRows.ts';
+import { actorRows, type MarkName, markOfRun, RUNS_BEFORE, runRows, type TreeRow } from '../model/treeRows.ts';
 import { charts } from '../state/chartLayouts.ts';
 import type { Conversation } from '../state/pageState.ts';
 import {
@@ -41,35 +40,11 @@ function markOfOther({ entries, observed, of, status }: Conversation): MarkName 
 function ownRows(): TreeRow[] {
   const conversation = open.value;
   if (!conversation) return [];
-  if (conversation.of === 'xstate') return actorRows([...(conversation.observed?.actors.values() ?? [])]);
+  if (conversation.of === 'xstate') {
+    const actors = [...(conversation.observed?.actors.values() ?? [])];
+    return actorRows(actors, isOpenRow, (key) => charts.value.get(key)?.chart);
+  }
   return runRows(moment.value, isOpenRow, isAsking.value, runsBefore.value);
-}
-
-function actorRows(actors: readonly ActorView[]): TreeRow[] {
-  const below = (parent: string | undefined, depth: number): TreeRow[] =>
-    actors
-      .filter(
-        (actor) => actor.parent === parent || (parent === undefined && !actors.some(({ id }) => id === actor.parent)),
-      )
-      .flatMap((actor) => {
-        const inner = depth > 12 ? [] : below(actor.id, depth + 1);
-        const state = actor.leaves.map((leaf) => leaf.split('.').at(-1)).join(', ');
-        const mark: MarkName = actor.status === 'active' ? 'running' : actor.status === 'error' ? 'failed' : 'done';
-        const machine = actor.chart === undefined ? undefined : charts.value.get(actor.chart)?.chart.name;
-        const row: TreeRow = {
-          key: `actor ${actor.id}`,
-          depth,
-          mark,
-          ...(machine !== undefined && { machine }),
-          name: /^x:\d+$/.test(actor.name) ? '' : actor.name,
-          fact: state,
-          hasChildren: inner.length > 0,
-          isOpen: isOpenRow(`actor ${actor.id}`, true),
-          isLater: false,
-        };
-        return row.isOpen ? [row, ...inner] : [row];
-      });
-  return below(undefined, 1);
 }
 
 function focusBeside(row: HTMLElement, by: 1 | -1): void {

@@ -1,10 +1,12 @@
 /** The rows of the inspector's tree: runs around the cursor, and below each run its model, its round, its calls and their sub-agents. */
 import { describe, expect, it } from 'vitest';
+import { createMachine } from 'xstate';
 import { foldLog } from '../../inspector/model/logFacts.ts';
-import { NOTHING_OBSERVED, ObservedBatch } from '../../inspector/model/observedActors.ts';
+import { type ActorView, NOTHING_OBSERVED, ObservedBatch } from '../../inspector/model/observedActors.ts';
 import { cyclesAt } from '../../inspector/model/stepRows.ts';
-import { RUNS_BEFORE, runRows, type TreeRow } from '../../inspector/model/treeRows.ts';
+import { actorRows, RUNS_BEFORE, runRows, type TreeRow } from '../../inspector/model/treeRows.ts';
 import type { LogEntry, RuntimeEntry, WireEvent } from '../../machines/vocabulary.ts';
+import { chartOf } from '../../src/inspect/chart.ts';
 import { cost } from '../../src/words/formats.ts';
 
 type Body = (WireEvent | RuntimeEntry) & { at?: number; runId?: string };
@@ -255,6 +257,58 @@ describe('the cost of a conversation', () => {
     expect(facts.sums.at(-1)?.input).toBe(3);
     const [cycle] = cyclesAt({ entries, facts, index: entries.length - 1, now: 0 });
     expect(cycle?.rows.flatMap((row) => (row.kind === 'round' ? [cost(row.cost)] : []))).toEqual(words);
+  });
+});
+
+describe('the actors of an app', () => {
+  const actor = (id: string, more: Partial<ActorView> = {}): ActorView => ({
+    ...{ id, name: id, isLate: false, status: 'active', leaves: [], hasMoved: false, path: [] },
+    ...more,
+  });
+  const isOpen = (_: string, byDefault: boolean): boolean => byDefault;
+
+  it('are below their parents, and at the top if those are unknown', () => {
+    const actors = [
+      actor('a'),
+      actor('c', { parent: 'b' }),
+      actor('b', { parent: 'a' }),
+      actor('d', { parent: 'gone' }),
+    ];
+    const rows = actorRows(actors, isOpen, () => undefined);
+    expect(rows.map(({ key, depth, hasChildren }) => [key, depth, hasChildren])).toEqual([
+      ['actor a', 1, true],
+      ['actor b', 2, true],
+      ['actor c', 3, false],
+      ['actor d', 1, false],
+    ]);
+    expect(
+      actorRows(
+        actors,
+        (key) => key !== 'actor a',
+        () => undefined,
+      ).map(({ key }) => key),
+    ).toEqual(['actor a', 'actor d']);
+  });
+
+  it('have the names of their states, whatever their ids are', () => {
+    const drawn = chartOf(createMachine({ id: 'm', initial: 'v1.2', states: { 'v1.2': { id: 'some.where.else' } } }));
+    const one = actor('a', { chart: 'm#0', leaves: ['some.where.else'] });
+    expect(actorRows([one], isOpen, () => drawn)).toMatchObject([{ fact: 'v1.2', machine: 'm' }]);
+  });
+
+  it('are each looked at a few times, however many there are', () => {
+    let looks = 0;
+    const actors = Array.from({ length: 2000 }, (_, at) => {
+      const one = actor(`a${at}`);
+      return Object.defineProperty({ ...one }, 'parent', {
+        get() {
+          looks += 1;
+          return at === 0 ? undefined : `a${at % 2 ? 0 : at - 1}`;
+        },
+      });
+    });
+    expect(actorRows(actors, isOpen, () => undefined)).toHaveLength(2000);
+    expect(looks).toBeLessThan(20_000);
   });
 });
 
