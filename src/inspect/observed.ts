@@ -28,11 +28,8 @@ interface ObservedConversation {
   stop(): void;
 }
 
-/** An XState app, identified by its actor system. */
-interface ObservedApp {
-  readonly actors: Actors;
-  record(event: InspectionEvent): void;
-}
+/** Records the events of an XState app. */
+type AppRecorder = (event: InspectionEvent) => void;
 
 /** Receives conversations when their observation begins and ends. */
 interface ConversationListener {
@@ -62,7 +59,8 @@ export class Observed {
   readonly charts: ChartCatalog;
   readonly #records: RecordLog;
   readonly #open = new Map<Conversation, ObservedConversation>();
-  readonly #apps = new WeakMap<object, ObservedApp>();
+  /** By the actor system of the app. */
+  readonly #apps = new WeakMap<object, AppRecorder>();
   /** Used only for requests of contexts. Weak references allow an ended app to be collected. */
   readonly #appActors = new Set<WeakRef<Actors>>();
   /**
@@ -98,7 +96,7 @@ export class Observed {
     // A conversation's actors are recorded by its own observer.
     const { system, logic } = actor;
     if (isObject(logic) && isOfConversation(logic)) return;
-    this.#app(system, actor)?.record(inspected);
+    this.#app(system, actor)?.(inspected);
   }
 
   /** Observes a conversation until it is closed, or until each returned function was called. */
@@ -346,7 +344,7 @@ export class Observed {
     return scheduleStatus;
   }
 
-  #app(system: object, actor: AnyActorRef): ObservedApp | undefined {
+  #app(system: object, actor: AnyActorRef): AppRecorder | undefined {
     const existing = this.#apps.get(system);
     if (existing) return existing;
     let root = actor;
@@ -358,10 +356,16 @@ export class Observed {
     const { charts, nextActorId: nextId } = this;
     const actors = new Actors({ records: this.#records, charts, conversation, nextId, redact: asIs });
     this.#records.add({ type: 'conversation', conversation, of: 'xstate', takesEvents: true });
-    const app: ObservedApp = { actors, record: inspectedActors(actors) };
-    this.#apps.set(system, app);
-    this.#appActors.add(new WeakRef(actors));
-    return app;
+    const recordEvent = inspectedActors(actors);
+    const ref = new WeakRef(actors);
+    const record = (event: InspectionEvent): void => {
+      recordEvent(event);
+      // A server may start an app for each request.
+      if (actors.isEmpty && this.#appActors.delete(ref)) this.#records.add({ type: 'closed', conversation });
+    };
+    this.#apps.set(system, record);
+    this.#appActors.add(ref);
+    return record;
   }
 }
 

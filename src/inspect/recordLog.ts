@@ -30,7 +30,9 @@ export interface RecordLimits {
 }
 
 const LIMITS: RecordLimits = { moves: 20_000, events: 500, rest: 100_000 };
-/** These are never dropped: no actor can be drawn without its chart. */
+/**
+ * These are kept: no actor can be drawn without its chart. A conversation is dropped with the record that it was closed.
+ */
 const isLasting = ({ type }: RecordedFact): boolean => type === 'chart' || type === 'conversation';
 
 /** Returns the index of the first of `count` records that is numbered `from` or later. */
@@ -187,9 +189,21 @@ export class RecordLog {
     const { rest } = this.#limits;
     this.#rest.push(record);
     if (this.#rest.length <= rest * 1.25) return;
-    const excess = this.#rest.length - rest;
-    this.#rest.splice(0, excess);
-    this.#droppedRest += excess;
+    const dropped = this.#rest.splice(0, this.#rest.length - rest);
+    this.#droppedRest += dropped.length + this.#dropClosed(dropped);
+  }
+
+  /** Drops conversations whose end was dropped. Returns how many records that were. */
+  #dropClosed(dropped: readonly Recorded[]): number {
+    const ends = new Map(dropped.flatMap((one) => (one.type === 'closed' ? [[one.conversation, one.n]] : [])));
+    if (ends.size === 0) return 0;
+    const { length } = this.#lasting;
+    // One that was observed again has a later record.
+    const kept = this.#lasting.filter(
+      (one) => one.type !== 'conversation' || one.n > (ends.get(one.conversation) ?? -1),
+    );
+    this.#lasting.splice(0, length, ...kept);
+    return length - kept.length;
   }
 }
 

@@ -1,5 +1,6 @@
 /** The records of an inspector, and their way into a page of the inspector. */
 import { describe, expect, it } from 'vitest';
+import { createActor, createMachine } from 'xstate';
 import {
   Arrivals,
   type Fact,
@@ -13,6 +14,7 @@ import { Actors, ChartCatalog } from '../../src/inspect/actors.ts';
 import type { ChartState } from '../../src/inspect/chart.ts';
 import { stateTree } from '../../src/inspect/drawing/levels.ts';
 import { CONTEXT, excerpt } from '../../src/inspect/excerpt.ts';
+import { Observed } from '../../src/inspect/observed.ts';
 import { RecordLog, recordText } from '../../src/inspect/recordLog.ts';
 import { FRAME_MAX, type Recorded } from '../../src/inspect/wire.ts';
 import { redactor } from '../../src/log/redact.ts';
@@ -244,5 +246,36 @@ describe('the error of an actor that stopped', () => {
     const last = [...records.since(0)].at(-1);
     expect(last).toMatchObject({ type: 'stopped', status, error: expect.stringContaining('[redacted]') });
     expect(JSON.stringify([...records.since(0)])).not.toContain(KEY);
+  });
+});
+
+describe('conversations that are over', () => {
+  it('are forgotten with their last records, and those that are observed again are not', () => {
+    const records = new RecordLog(() => 0, { moves: 10, events: 5, rest: 100 });
+    const shown = (): string[] =>
+      [...records.since(0)].flatMap((record) => (record.type === 'conversation' ? [record.conversation] : []));
+    records.add({ type: 'conversation', conversation: 'open', of: 'runchart' });
+    for (let at = 0; at < 1000; at++) {
+      records.add({ type: 'conversation', conversation: `c${at}`, of: 'runchart' });
+      records.add({ type: 'closed', conversation: `c${at}` });
+      if (at === 0) records.add({ type: 'conversation', conversation: 'c0', of: 'runchart' });
+    }
+    const names = shown();
+    expect(names.slice(0, 2)).toEqual(['open', 'c0']);
+    expect(names.at(-1)).toBe('c999');
+    expect(names.length).toBeLessThan(200);
+    expect(records.dropped + records.countSince(0)).toBe(records.next);
+  });
+
+  it('are apps too, when the last of their actors has stopped', () => {
+    const records = new RecordLog(() => 0);
+    const observed = new Observed(records);
+    const child = createMachine({ id: 'child' });
+    const app = createMachine({ id: 'app', invoke: { src: child } });
+    const actor = createActor(app, { inspect: observed.observe }).start();
+    const closed = () => [...records.since(0)].filter(({ type }) => type === 'closed').length;
+    expect(closed()).toBe(0);
+    actor.stop();
+    expect(closed()).toBe(1);
   });
 });
