@@ -164,10 +164,17 @@ function applyWaiting(): void {
   isDue = waiting.length > 0;
   if (isDue) scheduleApply();
   batch(() => {
-    const arrivals: Arrivals = new ArrivalsOf((id) => conversations.value.get(id) ?? blank(id));
+    let arrivals = newArrivals();
     for (const message of messages) {
       if ('n' in message) record(message, arrivals);
-      else pass(message, arrivals);
+      else {
+        // Nothing that came from another server before is kept.
+        if (message.type === 'hello' && isOfOther(message.session)) {
+          forget();
+          arrivals = newArrivals();
+        }
+        pass(message, arrivals);
+      }
     }
     settle(messages.some((message) => 'n' in message && message.type === 'transition'));
     const changed = arrivals.result();
@@ -214,6 +221,9 @@ function show(changed: ReadonlyMap<string, Conversation>): void {
 }
 
 type Arrivals = ArrivalsOf<Conversation>;
+
+const newArrivals = (): Arrivals => new ArrivalsOf((id) => conversations.value.get(id) ?? blank(id));
+const isOfOther = (server: string): boolean => session.value !== undefined && session.value !== server;
 
 const blank = (id: string): Conversation => ({
   id,
@@ -267,7 +277,6 @@ function named(fact: Fact): Fact {
 function pass(message: Passing, arrivals: Arrivals): void {
   switch (message.type) {
     case 'hello': {
-      if (session.value !== undefined && session.value !== message.session) forget();
       session.value = message.session;
       next = Math.max(next, message.from);
       const now: Connection = { state: 'open', control: message.control, host: location.host };

@@ -154,6 +154,20 @@ describe('a connection that is lost', () => {
   });
 });
 
+describe('messages that are applied together', () => {
+  it('of two servers leave nothing of the first one', async () => {
+    const { server, conversations } = await connectedPage();
+    const draws: (() => void)[] = [];
+    vi.stubGlobal('requestAnimationFrame', (draw: () => void) => void draws.push(draw));
+    server.entries('a', logOf('a', [conversationEntry, { type: 'run-started' }]));
+    server.drop();
+    server.greet('another', 0, 1);
+    server.say({ n: 0, at: 0, type: 'conversation', conversation: 'b', of: 'runchart' });
+    for (const draw of draws.splice(0)) draw();
+    expect([...conversations.value.keys()]).toEqual(['b']);
+  });
+});
+
 describe('a page in the background', () => {
   it('shows what arrives although the frame that it waits for is not drawn any more', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
