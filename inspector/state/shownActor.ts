@@ -141,7 +141,14 @@ export const defaultKey = computed((): string | undefined => {
   const run = lastRun.value;
   return run ? `run ${lastRunAt.value}` : 'conversation';
 });
-export const selectedKey = computed(() => chosen.value ?? defaultKey.value);
+/** A model call has a row while it runs. Afterwards its run is selected. */
+export const selectedKey = computed(() => {
+  const key = chosen.value;
+  const [kind, at] = key?.split(' ') ?? [];
+  const run = kind === 'model' ? facts.value.runs[Number(at)] : undefined;
+  const isOver = run && !(isAsking.value && runStateAt(run, cursor.value) === 'running');
+  return isOver ? `run ${at}` : (key ?? defaultKey.value);
+});
 
 const lastRunAt = computed(() => (lastRun.value ? facts.value.runs.indexOf(lastRun.value) : -1));
 

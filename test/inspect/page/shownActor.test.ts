@@ -31,7 +31,8 @@ describe('the actors above the shown one', () => {
       'run 0': [top, run],
       'round 0': [top, run, round],
       'call call_0': [top, run, round, ['note', 'waiting']],
-      'model 0': [top, run, ['LLM_CALL', 'running']],
+      // The run waits, so its model call is over.
+      'model 0': [top, run],
       conversation: [top, run],
     });
   });
