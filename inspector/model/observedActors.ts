@@ -207,6 +207,14 @@ export class Arrivals<Conversation extends GrowingConversation> {
     draft.conversation = { ...draft.conversation, ...change };
   }
 
+  /** The observation of a conversation begins again: the end of actors that ran before may have been missed. */
+  begin(id: string): void {
+    const draft = this.#draft(id);
+    const { actors, events } = draft.observing?.result() ?? draft.conversation.observed ?? NOTHING_OBSERVED;
+    const ended = [...actors].filter(([, { status }]) => status !== 'active');
+    if (ended.length < actors.size) draft.observing = new ObservedBatch({ actors: new Map(ended), events });
+  }
+
   /** Ignores an entry that is already there. A first entry with another time starts another log of the same name. */
   entry(id: string, entry: LogEntry): void {
     const draft = this.#draft(id);

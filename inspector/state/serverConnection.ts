@@ -246,6 +246,7 @@ function record(message: Recorded, arrivals: Arrivals): void {
     }
     case 'conversation': {
       const { conversation, of, parent, takesEvents, unread = [] } = message;
+      arrivals.begin(conversation);
       if (of !== 'file')
         return arrivals.change(conversation, { of, ...(parent && { parent }), ...(takesEvents && { takesEvents }) });
       // The positions of these lines in the file are unknown.

@@ -163,3 +163,25 @@ describe('an actor of an app that has ended', () => {
     expect(marks()).toEqual([mark, outcome]);
   });
 });
+
+describe('a conversation that is observed again', () => {
+  it('has the state of its log, not that of actors whose end nobody saw', async () => {
+    const { server, conversations, chosen, subject, isAsking, stateWord } = await openPage();
+    const walked = await import('../../../inspector/state/chartLayouts.ts');
+    const drawn = walked.charts.value.get('RUN')?.chart as never;
+    const value = { active: { LlmCall: 'attempting' } };
+    server.say(
+      { n: 100, at: 4, type: 'chart', chart: 'RUN#0', drawn },
+      { n: 101, at: 4, type: 'actor', actor: 'a0', conversation: 'a', name: 'run', chart: 'RUN#0' },
+      { n: 102, at: 4, type: 'settled', actor: 'a0', event: '', value, status: 'active' },
+    );
+    chosen.value = 'run 0';
+    expect(isAsking.value).toBe(true);
+    server.say(
+      { n: 103, at: 9, type: 'closed', conversation: 'a' },
+      { n: 104, at: 10, type: 'conversation', conversation: 'a', of: 'runchart' },
+    );
+    expect([isAsking.value, subject.value && stateWord(subject.value)]).toEqual([false, 'Suspended']);
+    expect(conversations.value.get('a')?.observed?.actors.size).toBe(0);
+  });
+});
