@@ -194,7 +194,7 @@ function ArrowLabel({ place: { x, y, lines }, tone }: { place: LabelPlace; tone:
 /** Returns the element id of a state. The canvas refers to it for the keyboard focus. */
 export const nodeId = (id: string): string => `node ${id}`.replaceAll(/\s/g, '-');
 
-const levelOf = ({ drawing: { tree } }: ChartLook, id: string): number => lineage(tree, id).length - 1;
+const levelOf = ({ drawing: { tree } }: ChartLook, id: string): number => Math.max(1, lineage(tree, id).length - 1);
 
 /** Returns the attributes that make a drawn state a focusable tree item. */
 const itemOf = (look: ChartLook, { id, shape }: DrawnState, label: string) => ({

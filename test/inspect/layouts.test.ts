@@ -451,3 +451,20 @@ describe('the picture of a chart', () => {
     expect(labels.sort()).toEqual(['GO', 'SKIP', 'guard']);
   });
 });
+
+describe('a chart without states', () => {
+  it('is one box, with a size that the page can fit', async () => {
+    const counter = createMachine({ id: 'counter', on: { ADD: {} } });
+    const layout = await layoutChart(chartOf(counter), elk);
+    expect(layout.states).toMatchObject([{ id: 'counter', key: 'counter', shape: 'leaf' }]);
+    const { x, y, width, height } = drawnBox(layout);
+    const [box] = layout.states;
+    expect([x, y, width, height].every(Number.isFinite)).toBe(true);
+    expect(box && [box.x + box.width <= width, box.y + box.height <= height, box.width > 60]).toEqual([
+      true,
+      true,
+      true,
+    ]);
+    expect(chartSvg(chartOf(counter), layout)).toContain('counter');
+  });
+});

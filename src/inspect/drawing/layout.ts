@@ -50,6 +50,7 @@ interface Placed {
 
 /** `open` lists the ids of the states that show their children. The parents of an open state must be open too. */
 export async function layoutChart(chart: Chart, elk: Elk, open = initiallyOpen(chart)): Promise<ChartLayout> {
+  if (!opens(chart.root)) return boxLayout(chart);
   const compounds = open.filter((id) => id !== chart.root.id);
   // Combinations of more than two states are not tried, because there are too many.
   const tried = compounds.length <= 2 ? compounds : [];
@@ -71,6 +72,13 @@ export async function layoutChart(chart: Chart, elk: Elk, open = initiallyOpen(c
   if (hasAllLabels(best.layout)) return best.layout;
   const wider = await make({ ...best.way, gap: WIDE_GAP });
   return hasAllLabels(wider.layout) && wider.faults <= best.faults ? wider.layout : best.layout;
+}
+
+/** A machine without states is one box. */
+function boxLayout({ name, root: { id, key } }: Chart): ChartLayout {
+  const [margin, width, height] = [4, round(nameWidth(key)), LEAF];
+  const box: DrawnState = { id, key, shape: 'leaf', parent: id, x: margin, y: margin, width, height };
+  return { chart: name, width: width + 2 * margin, height: height + 2 * margin, states: [box], arrows: [] };
 }
 
 /** Returns true if every label of a choice has a place. */
