@@ -7,7 +7,7 @@ import type { Json } from '../../machines/vocabulary.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import type { Live } from '../live.ts';
 import { failureOf } from '../transports/clientActs.ts';
-import { pageJson } from './excerpt.ts';
+import { type ExcerptLimits, excerpt, pageJson } from './excerpt.ts';
 import { type Observed, ownSignals } from './observed.ts';
 import { type RecordLog, recordText } from './recordLog.ts';
 import { type ActorState, FRAME_MAX, type FromPage, type Passing, readRequest, WIRE } from './wire.ts';
@@ -127,9 +127,12 @@ export class PageConnection {
     const { ask } = request;
     const { records, observed, appContext, control } = this.#options;
     try {
-      if (request.type === 'context') {
+      if (this.#channel.waiting > WAITING_MAX && (request.type === 'context' || request.type === 'payload')) {
+        const message = 'the page does not read what it was sent before';
+        this.#sendMessage({ type: 'refused', ask, code: 'limit', message });
+      } else if (request.type === 'context') {
         const { actor } = request;
-        this.#sendMessage({ type: 'answer', ask, value: observed.contextOf(actor) ?? appContext(actor) });
+        this.#sendMessage({ type: 'answer', ask, value: fitting(observed.contextOf(actor) ?? appContext(actor)) });
       } else if (request.type === 'payload') {
         this.#sendMessage({ type: 'answer', ask, value: records.eventOf(request.n) });
       } else if (!control) {
@@ -223,6 +226,20 @@ export class PageConnection {
     for (let at = 0; at < states.length; at += STATES_AT_ONCE)
       frame.add(JSON.stringify({ type: 'states', states: states.slice(at, at + STATES_AT_ONCE) }));
   }
+}
+
+/** The limits of a context that does not fit a frame, one after the other. */
+const SMALLER: readonly ExcerptLimits[] = [
+  { text: 1000, items: 100, depth: 10, values: 1000 },
+  { text: 200, items: 50, depth: 6, values: 400 },
+];
+
+/** Returns a value that fits a frame. */
+function fitting(value: Json): Json {
+  const fits = (one: Json): boolean => JSON.stringify(one).length < FRAME_MAX / 2;
+  let shown = value;
+  for (const limits of SMALLER) if (!fits(shown)) shown = excerpt(value, limits);
+  return fits(shown) ? shown : 'too large to be shown';
 }
 
 /**

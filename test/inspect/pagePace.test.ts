@@ -1,11 +1,12 @@
 /** Service for slow pages: waiting data is limited, and only a page that reads nothing for long is disconnected. */
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { createActor, createMachine } from 'xstate';
 import * as z from 'zod';
 import { createAgent, defineTool } from '../../src/index.ts';
 import { Observed } from '../../src/inspect/observed.ts';
 import { PageConnection } from '../../src/inspect/page.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
-import { readFrame } from '../../src/inspect/wire.ts';
+import { FRAME_MAX, readFrame } from '../../src/inspect/wire.ts';
 import { call, scripted } from '../support/scriptedReplies.ts';
 import { VirtualClock } from '../support/virtualClock.ts';
 
@@ -148,4 +149,37 @@ describe('progress of several calls that comes at once', () => {
       expect(updates.slice(0, -1).map((each) => each.includes(3))).toEqual(ids.slice(1).map(() => true));
     },
   );
+});
+
+describe('the answers to a page', () => {
+  const asked = (channel: { frames: string[] }) =>
+    channel.frames.flatMap(readFrame).filter((message) => 'ask' in message);
+
+  it('are refused while it reads nothing, so that they take no memory', () => {
+    const { channel, connection } = page();
+    channel.frames.length = 0;
+    channel.waiting = FULL;
+    connection.receive(JSON.stringify({ type: 'context', ask: 1, actor: 'a0' }));
+    connection.receive(JSON.stringify({ type: 'payload', ask: 2, n: 0 }));
+    expect(asked(channel)).toMatchObject([
+      { type: 'refused', ask: 1, code: 'limit' },
+      { type: 'refused', ask: 2, code: 'limit' },
+    ]);
+    channel.waiting = 0;
+    connection.receive(JSON.stringify({ type: 'context', ask: 3, actor: 'a0' }));
+    expect(asked(channel).at(-1)).toMatchObject({ type: 'answer', ask: 3 });
+    connection.close();
+  });
+
+  it('fit a frame, also with a context of many megabytes', () => {
+    const { channel, observed, connection } = page();
+    const context = { rows: Array.from({ length: 200 }, () => Array.from({ length: 20 }, () => 'x'.repeat(4000))) };
+    const actor = createActor(createMachine({ id: 'big', context }), { inspect: observed.observe }).start();
+    connection.receive(JSON.stringify({ type: 'context', ask: 1, actor: 'a0' }));
+    const [answer] = asked(channel);
+    expect(JSON.stringify(answer).length).toBeLessThan(FRAME_MAX);
+    expect(answer).toMatchObject({ type: 'answer', value: { rows: expect.any(Array) } });
+    actor.stop();
+    connection.close();
+  });
 });
