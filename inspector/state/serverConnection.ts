@@ -92,6 +92,9 @@ export const dialEvents: Dial = (handlers) => {
   };
 };
 
+/** The heartbeats without an answer after which an app is gone. An app that works for long answers late. */
+const UNANSWERED_MAX = 3;
+
 /** Connects to an app of the same origin in this browser over a BroadcastChannel, see `startChannelInspector`. */
 export const dialChannel =
   (name: string): Dial =>
@@ -99,17 +102,28 @@ export const dialChannel =
     const page = crypto.randomUUID();
     const channel = new BroadcastChannel(`runchart-inspector:${name}`);
     const post = (frame: string): void => channel.postMessage({ page, frame });
+    // The app answers each heartbeat. One whose tab was closed says nothing.
+    let unanswered = 0;
     // An app that is missing or was reloaded is found by its greeting.
-    const heartbeat = setInterval(() => post(''), 5000);
+    const heartbeat = setInterval(() => {
+      if (unanswered >= UNANSWERED_MAX) return lose();
+      unanswered += 1;
+      post('');
+    }, 5000);
     const close = (): void => {
       clearInterval(heartbeat);
       channel.close();
     };
-    channel.onmessage = ({ data }) => {
-      if (data.to === page) handlers.frame(`${data.frame}`);
-      if (data.begun === undefined && data.over === undefined && data.lost !== page) return;
+    const lose = (): void => {
       close();
       handlers.closed();
+    };
+    channel.onmessage = ({ data }) => {
+      if (data.to === page) {
+        unanswered = 0;
+        handlers.frame(`${data.frame}`);
+      }
+      if (data.begun !== undefined || data.over !== undefined || data.lost === page) lose();
     };
     queueMicrotask(() => handlers.open());
     return { send: post, close };

@@ -104,6 +104,8 @@ class Pages {
     if (!page) return this.#channel.postMessage({ lost: name });
     page.seenAt = performance.now();
     if (frame !== '') page.connection.receive(frame);
+    // An empty frame shows the page that the app is still there.
+    else this.#channel.postMessage({ to: name, frame: '[]' });
   }
 
   #open(name: string): Page {

@@ -34,3 +34,40 @@ it('ends for the page itself when the app has lost it, and for each page when an
     await expect.poll(() => closedTimes).toBe(1);
   }
 });
+
+it('is lost when the app no longer answers heartbeats, as after its tab was closed', async () => {
+  await pageBench();
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { dialChannel } = await import('../../../inspector/state/serverConnection.ts');
+  const app = new BroadcastChannel('runchart-inspector:silent');
+  onTestFinished(() => app.close());
+  const heartbeats: string[] = [];
+  let answers = true;
+  app.onmessage = ({ data }) => {
+    heartbeats.push(data.page);
+    if (answers) app.postMessage({ to: data.page, frame: '[]' });
+  };
+  let [frames, closedTimes] = [0, 0];
+  const line = dialChannel('silent')({
+    open: () => undefined,
+    frame: () => {
+      frames += 1;
+    },
+    closed: () => {
+      closedTimes += 1;
+    },
+  });
+  onTestFinished(() => line.close());
+  for (let times = 1; times <= 4; times++) {
+    vi.advanceTimersByTime(5000);
+    await expect.poll(() => frames).toBe(times);
+  }
+  expect(closedTimes).toBe(0);
+  answers = false;
+  for (let times = 5; closedTimes === 0 && times < 10; times++) {
+    vi.advanceTimersByTime(5000);
+    if (closedTimes === 0) await expect.poll(() => heartbeats.length).toBe(times);
+  }
+  expect([closedTimes, vi.getTimerCount()]).toEqual([1, 0]);
+});
