@@ -28,9 +28,12 @@ import {
   facts,
   follow,
   helpIsOpen,
+  isNarrow,
   isPast,
   last,
   moveTo,
+  narrowTab,
+  open,
   playing,
   redactionsAreOpen,
   step,
@@ -119,7 +122,11 @@ function go(key: string): boolean {
   };
   const name = panels[key];
   if (name === undefined) return false;
-  if (name === 'steps' || name === 'events' || name === 'sequence' || name === 'context') tab.value = name;
+  if (isNarrow.value && (name === 'chart' || name === 'steps' || name === 'events')) narrowTab.value = name;
+  // In a wide window the events have their own column.
+  const isShown = name === 'events' && open.value?.of === 'runchart' && windowSize.value.width >= 1760;
+  if (!isShown && (name === 'steps' || name === 'events' || name === 'sequence' || name === 'context'))
+    tab.value = name;
   requestAnimationFrame(() => focusOn(name));
   return true;
 }

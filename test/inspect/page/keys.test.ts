@@ -347,3 +347,18 @@ it('Escape closes all that is open above the page, and leaves a text', async () 
   expect(open.map(({ value }) => value)).toEqual([false, false, false, ...Array(4).fill(undefined)]);
   expect(target.blur).toHaveBeenCalledOnce();
 });
+
+describe('G with a letter in a narrow window', () => {
+  it.each([
+    ['c', 'chart', 'steps', 'chart'],
+    ['s', 'steps', 'chart', 'steps'],
+    ['e', 'events', 'chart', 'events'],
+  ] as const)('%s shows the tab of %s first', async (key, panel, before, after) => {
+    const { press, focused, narrowTab, windowSize } = await keyboard();
+    windowSize.value = { width: 800, height: 900 };
+    narrowTab.value = before;
+    press('g');
+    press(key);
+    expect([narrowTab.value, focused]).toEqual([after, [panel]]);
+  });
+});
