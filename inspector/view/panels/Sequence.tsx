@@ -1,9 +1,9 @@
 /** One request as a sequence diagram. */
-import { useState } from 'preact/hooks';
+import { effect, signal } from '@preact/signals';
 import { oneLine } from '../../../src/words/formats.ts';
 import { LIFE_LINES, type LifeLine, mermaidOf, type SequenceRow, sequenceOf } from '../../model/sequence.ts';
 import { copy } from '../../state/logFiles.ts';
-import { cursor, entries, facts, lastRun, moveTo } from '../../state/pageState.ts';
+import { cursor, entries, facts, lastRun, moveTo, openId } from '../../state/pageState.ts';
 
 const APART = 88;
 const ROW = 20;
@@ -13,9 +13,18 @@ const WIDTH = LEFT * 2 + APART * 3;
 const LETTER = 5.6;
 const x = (line: LifeLine): number => LEFT + LIFE_LINES.indexOf(line) * APART;
 
+/** The chosen cycle of the open conversation. Undefined selects the last one. */
+export const pickedCycle = signal<number | undefined>(undefined);
+effect(() => {
+  void openId.value;
+  pickedCycle.value = undefined;
+});
+const pick = (number: number): void => {
+  pickedCycle.value = number;
+};
+
 export function Sequence() {
-  const [picked, pick] = useState<number>();
-  const number = picked ?? lastRun.value?.number ?? 1;
+  const number = pickedCycle.value ?? lastRun.value?.number ?? 1;
   const most = Math.max(1, ...facts.value.runs.map((run) => run.number));
   const rows = sequenceOf(entries.value, facts.value, number, cursor.value);
   const height = TOP + (rows.length + 1) * ROW;

@@ -301,3 +301,13 @@ describe('a conversation that is opened again', () => {
     expect(sent.value.get(card().key)).toBeUndefined();
   });
 });
+
+describe('the cycle of the sequence', () => {
+  it('is chosen for one conversation', async () => {
+    const { openConversation } = await twoConversations();
+    const { pickedCycle } = await import('../../../inspector/view/panels/Sequence.tsx');
+    pickedCycle.value = 7;
+    openConversation('B');
+    expect(pickedCycle.value).toBeUndefined();
+  });
+});
