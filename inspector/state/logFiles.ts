@@ -63,7 +63,16 @@ export async function openText(text: string, name: string): Promise<void> {
 }
 
 export async function openFiles(files: Iterable<File>): Promise<void> {
-  for (const file of files) await openText(await file.text(), file.name);
+  const unreadable: string[] = [];
+  for (const file of files) {
+    try {
+      await openText(await file.text(), file.name);
+    } catch (error) {
+      // A folder, or a file that is gone or too large for a text.
+      unreadable.push(`${file.name} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+  if (unreadable.length > 0) announcement.value = unreadable.join(', ');
 }
 
 export function chooseFile(): void {

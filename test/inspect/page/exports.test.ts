@@ -123,3 +123,19 @@ describe('a log with an entry of which the page has only the beginning', () => {
     expect(await saved()).toHaveLength(1);
   });
 });
+
+describe('files that are dropped', () => {
+  it('are opened although another one cannot be read, and that is said', async () => {
+    const { announcement, conversations } = await pageBench();
+    const { openFiles } = await import('../../../inspector/state/logFiles.ts');
+    const file = (name: string, text: () => Promise<string>) => ({ name, text }) as unknown as File;
+    const unreadable = file('folder', () => Promise.reject(new Error('it is a folder')));
+    const log = `${waitingLog('a')
+      .map((entry) => JSON.stringify(entry))
+      .join('\n')}\n`;
+    await openFiles([file('a.jsonl', async () => log), unreadable]);
+    expect(announcement.value).toBe('folder cannot be read: it is a folder');
+    await openFiles([unreadable, file('b.jsonl', async () => log)]);
+    expect([...conversations.value.keys()]).toEqual(['a.jsonl', 'b.jsonl']);
+  });
+});
