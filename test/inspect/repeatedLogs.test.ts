@@ -70,6 +70,37 @@ describe('a page that reads in time', () => {
   );
 });
 
+describe('calls that a reply writes at the same time', () => {
+  it('are shown with their own arguments', async () => {
+    const model: Model = {
+      id: 'm',
+      async *stream() {
+        for (const [index, text] of [
+          [0, '{"a":'] as const,
+          [1, '{"b":'] as const,
+          [0, '1}'] as const,
+          [1, '2}'] as const,
+        ])
+          yield { type: 'tool-call-delta', index, name: `no${index}`, text };
+        yield { type: 'text-delta', text: 'end' };
+        yield { type: 'finish', reason: 'stop' };
+      },
+    };
+    const { clock, observed, messages } = inspectedPage();
+    const agent = createAgent({ model });
+    onTestFinished(() => agent.close());
+    const conversation = await agent.open('a');
+    observed.attach(conversation);
+    await conversation.send('go').result;
+    await clock.advance(200);
+    const texts = ['', ''];
+    for (const message of messages)
+      if (message.type === 'live' && message.signal.type === 'tool-input-delta')
+        texts[message.signal.index] += message.signal.text;
+    expect(texts).toEqual(['{"a":1}', '{"b":2}']);
+  });
+});
+
 describe('a conversation of an id that was observed before', () => {
   const entriesOf = (records: RecordLog): [id: string, seq: number][] =>
     [...records.since(0)].flatMap((record) =>

@@ -132,7 +132,7 @@ test('a conversation that is opened again has a recording of its own, which star
 });
 
 test.each(['replayDecided', 'resume'] as const)(
-  'a run that the opening continues by itself (%s) replays from the log right after the opening',
+  'a run that the opening continues by itself (%s) replays from the log right after the opening, up to any line',
   async (onRestart) => {
     const store = memoryStore();
     const options = { tools: [askedTool('ask')], store, policies: { onRestart }, ports: ports() };
@@ -144,6 +144,16 @@ test.each(['replayDecided', 'resume'] as const)(
     await until(() => second.conversation.status === 'idle');
     expect(entriesOf(second.entries, 'run-resumed')).toHaveLength(1);
     expectSame(second);
+    const { entries } = second;
+    const recording = second.recording();
+    let length = 0;
+    for (let line = 0; line <= recording.length; line++) {
+      const { log } = replayUntil({ recording, entries, model: { id: 'm' }, policies: { onRestart } }, line);
+      expect(log).toEqual(second.conversation.log().slice(0, log.length));
+      expect(log.length).toBeGreaterThanOrEqual(length);
+      length = log.length;
+    }
+    expect(length).toBe(second.conversation.log().length);
   },
 );
 
