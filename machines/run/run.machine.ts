@@ -43,6 +43,8 @@ const deliverSteers = [
 const takeReply = [log(entries.replyEntries), update(assigns.takeReply)] as const;
 const takeRound = [log(entries.roundEntries), update(assigns.collectRound)] as const;
 const stopRound = [update(assigns.endEarly), tell({ to: 'round', event: { type: 'round.stopped' } })] as const;
+/** The model is called without the calls that kept their turn. */
+const leaveKept = [log(entries.notStartedEntries), update(assigns.dropKept)] as const;
 const hold = update(assigns.holdDecision);
 const commit = (boundary: Parameters<typeof entries.checkpointEntries>[0]) =>
   [log(entries.checkpointEntries(boundary)), ask(requests.askCommit(boundary))] as const;
@@ -142,7 +144,7 @@ const config = {
         LoopTop: { always: { target: 'ResumeToolCall' } },
         ResumeToolCall: {
           entry: openGate,
-          always: { guard: 'gateIdle', target: 'StepPrepare' },
+          always: { guard: 'gateIdle', target: 'StepPrepare', actions: leaveKept },
         },
         StepPrepare: {
           entry: deliverSteers,
@@ -305,7 +307,7 @@ const config = {
             {
               guard: 'gateIdle',
               target: 'LoopTop',
-              actions: [log(entries.notStartedEntries), update(assigns.dropKept)],
+              actions: leaveKept,
             },
           ],
         },

@@ -295,6 +295,45 @@ describe('a round with a suspended call', () => {
     expect(second.pending.map(({ callId }) => callId)).toEqual(['c2']);
   });
 
+  it('sequential: if the run continues after a gate that suspended a call again, a call after it gets not_started', async () => {
+    const [echo, ask] = [echoTool(), echoTool('ask')];
+    const on = await bench({
+      replies: [[call('c1', 'ask', args), call('c2', 'ask', args), call('c3', 'echo', args)], 'text', 'done'],
+      tools: [echo.tool, ask.tool],
+      plugins: [asks().plugin],
+      policies: { toolExecution: 'sequential' },
+    });
+    await on.conversation.send('hi').result;
+    await on.conversation.decide(approve('c1'));
+    expect(await on.conversation.resume().result).toMatchObject({ termination: 'Suspended', text: 'text' });
+    expect(lines(on.model.calls[1]?.messages ?? []).slice(2)).toEqual([
+      'c1 {"m":"a"}',
+      expect.stringMatching(/^c2 .*awaits approval/),
+      expect.stringMatching(/^c3! .*not run/),
+    ]);
+    await on.conversation.decide(approve('c2'));
+    expect((await on.conversation.resume().result).text).toBe('done');
+    expect(echo.ran).toEqual([]);
+    expect(only(on.conversation.log(), 'tool-result')).toEqual([
+      'tool-result c1 succeeded',
+      'tool-result c3 cancelled not_started',
+      'tool-result c2 succeeded',
+    ]);
+  });
+
+  it('sequential: the same is true if a steer continues a run whose calls all wait', async () => {
+    const on = await bench({
+      replies: [[call('c1', 'ask', args), call('c2', 'echo', args)], 'text'],
+      tools: [echoTool().tool, echoTool('ask').tool],
+      plugins: [asks().plugin],
+      policies: { toolExecution: 'sequential' },
+    });
+    await on.conversation.send('hi').result;
+    on.conversation.steer('hurry');
+    expect(await on.conversation.resume().result).toMatchObject({ termination: 'Suspended', text: 'text' });
+    expect(only(on.conversation.log(), 'tool-result')).toEqual(['tool-result c2 cancelled not_started']);
+  });
+
   it('B07: a decision on one call of three repeats, delays and discards none of its siblings', async () => {
     const ask = echoTool('ask');
     const on = await bench({
