@@ -185,7 +185,9 @@ const config = {
             },
           },
         },
+        // A decision that arrived before this state did not open a gate.
         LlmCall: {
+          entry: openGateInWindow,
           initial: 'attempting',
           states: attemptStates,
           on: {
@@ -264,6 +266,7 @@ const config = {
           initial: 'running',
           states: {
             running: {
+              entry: openGateInWindow,
               invoke: { src: 'toolRound', id: 'round', input: requests.roundInput },
               on: {
                 'run.cancelled': { actions: stopRound },

@@ -1,7 +1,7 @@
 /** Suspended calls: their suspension, and the effect of a decision (docs/internals/lifecycle.md, Suspension). */
 import { describe, expect, it } from 'vitest';
-import type { Decision } from '../../src/index.ts';
-import { bench, entry, only, resultText, story } from '../support/agentBench.ts';
+import type { Decision, Plugin } from '../../src/index.ts';
+import { type Bench, bench, entry, only, resultText, story } from '../support/agentBench.ts';
 import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
 import { call, deaf, during, lines, t } from '../support/scriptedReplies.ts';
 
@@ -282,4 +282,58 @@ describe('a decision while the run is active', () => {
       else expect(messageLines.at(-1)).toContain('earlier call "c1"');
     },
   );
+
+  it('a decision that a plugin waits for before the model call is replayed while the model streams', async () => {
+    const ask = echoTool('ask');
+    let steps = 0;
+    let on: Bench | undefined;
+    const decides: Plugin = {
+      name: 'decides',
+      async beforeInference() {
+        steps += 1;
+        if (steps === 2) await on?.conversation.decide(approve('c1'));
+        return undefined;
+      },
+    };
+    on = await bench({
+      replies: [
+        [call('c1', 'ask', args), call('c2', 'echo', args)],
+        during(() => entry((on as Bench).conversation, 'decision-consumed'), 'meanwhile'),
+        'done',
+      ],
+      tools: [ask.tool, echoTool().tool],
+      plugins: [asks().plugin, decides],
+    });
+    const result = await on.conversation.send('hi').result;
+    expect(result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
+    expect(ask.ran).toEqual(['c1']);
+  });
+
+  it('a decision that a plugin waits for after the model call is replayed while the tools of the reply run', async () => {
+    const [ask, gate] = [echoTool('ask'), gateTool()];
+    let steps = 0;
+    let on: Bench | undefined;
+    const decides: Plugin = {
+      name: 'decides',
+      async afterInference() {
+        steps += 1;
+        if (steps === 2) await on?.conversation.decide(approve('c1'));
+        return undefined;
+      },
+    };
+    on = await bench({
+      replies: [[call('c1', 'ask', args), call('c2', 'echo', args)], [call('c3', 'gate')], 'done'],
+      tools: [ask.tool, echoTool().tool, gate.tool],
+      plugins: [asks().plugin, decides],
+    });
+    const run = on.conversation.send('hi');
+    await gate.begun('c3');
+    await entry(on.conversation, 'decision-consumed');
+    gate.release('c3');
+    expect((await run.result).text).toBe('done');
+    expect(only(on.conversation.log(), 'tool-result').slice(1)).toEqual([
+      'tool-result c1 succeeded',
+      'tool-result c3 succeeded',
+    ]);
+  });
 });
