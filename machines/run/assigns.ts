@@ -42,8 +42,11 @@ export const releaseLost = ({ context, event }: Args): Change => {
   return { decisions, counters: uncounted(context.counters, event.lost) };
 };
 
+/** A run that only retries calls has no model call to deliver a steer with. The message stays in the queue of the conversation. */
 export const queueSteer = ({ context, event }: Args): Change =>
-  event.type === 'message.steered' ? { steers: [...context.steers, event.message] } : {};
+  event.type === 'message.steered' && context.trigger.kind !== 'retry'
+    ? { steers: [...context.steers, event.message] }
+    : {};
 
 export const withdrawSteer = ({ context, event }: Args): Change =>
   event.type === 'message.returned'

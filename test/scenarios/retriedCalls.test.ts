@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { defineTool, ModelError, type Plugin } from '../../src/index.ts';
+import { defineTool, ModelError, type Plugin, type Receipt } from '../../src/index.ts';
 import { type Bench, type BenchOptions, bench, entry, only, storeWith, story } from '../support/agentBench.ts';
 import { recorder } from '../support/scenarioTools.ts';
 import { call, lines } from '../support/scriptedReplies.ts';
@@ -158,6 +158,26 @@ describe.each(ways)('a retry of a call whose cycle has ended (%s)', (how) => {
     await expect.poll(() => only(conversation.log(from), 'user-message', 'run-suspended')).toHaveLength(2);
     expect([conversation.queue, conversation.pending.length]).toEqual([[], 1]);
   });
+});
+
+it('a steer that arrives during a retry stays in the queue until a model call can deliver it', async () => {
+  const steered: Receipt[] = [];
+  const plugin: Plugin = {
+    name: 'steers',
+    async afterToolExecute() {
+      steered.push(conversation.steer('and this'));
+      await entry(conversation, 'message-queued');
+      return undefined;
+    },
+  };
+  const { conversation, model, from } = await retried('another request', { plugins: [plugin] });
+  await conversation.resume().result;
+  const [receipt] = steered;
+  expect(only(conversation.log(from), 'user-message')).toEqual([]);
+  expect(conversation.queue).toMatchObject([{ messageId: receipt?.messageId, kind: 'steer' }]);
+  expect((await conversation.send('on').result).text).toBe('next');
+  expect(await receipt?.delivered).toBe('delivered');
+  expect(lines(model.calls.at(-1)?.messages ?? []).slice(-2)).toEqual(['user on', 'user and this']);
 });
 
 it('a retry of a call of an earlier cycle runs with the resume of the last one, if that was interrupted', async () => {
