@@ -66,6 +66,10 @@ const callsOver = (runId: string, open: OpenCalls, waiting: readonly NewEntry[])
 const cancelledCalls = (runId: string, open: OpenCalls): NewEntry[] =>
   callsOver(runId, open, syntheticResults(runId, idsOf(open.suspended), 'cancelled'));
 
+/** A rewind also ends the calls that the host wants retried. */
+const withRetries = (open: OpenCalls, { context: { retries }, event }: Args): OpenCalls =>
+  event.type === 'rewind.requested' ? { ...open, reruns: [...open.reruns, ...retries] } : open;
+
 const rewoundEntry = ({ event }: Pick<Args, 'event'>): NewEntry[] =>
   event.type === 'rewind.requested' ? [{ runId: null, type: 'rewound', toSeq: event.toSeq }] : [];
 
@@ -77,16 +81,17 @@ const stopEntries = (runId: string, cause: string, event?: Args['event']): NewEn
 ];
 
 /** A rewind of a waiting conversation cancels its cycle. Both are one append. */
-export const cancelledCallsAndStop = ({ context: { runId, open }, event }: Args): NewEntry[] => [
-  ...cancelledCalls(runId, open),
-  ...stopEntries(runId, 'cancelled', event),
-];
+export function cancelledCallsAndStop(args: Args): NewEntry[] {
+  const { runId, open } = args.context;
+  return [...cancelledCalls(runId, withRetries(open, args)), ...stopEntries(runId, 'cancelled', args.event)];
+}
 
 /** A rewind while no cycle waits. Calls that a resumption might have run again are over. */
-export const rewindEntries = ({ context: { runId, open }, event }: Args): NewEntry[] => [
-  ...cancelledCalls(runId, ('of' in event && event.of?.waits) || open),
-  ...rewoundEntry({ event }),
-];
+export function rewindEntries(args: Args): NewEntry[] {
+  const { context, event } = args;
+  const open = ('of' in event && event.of?.waits) || context.open;
+  return [...cancelledCalls(context.runId, withRetries(open, args)), ...rewoundEntry(args)];
+}
 
 /** A superseding message also replaces decisions that were taken and not yet carried out. */
 export function deniedCallsAndStop({ context: { runId, open } }: Args): NewEntry[] {
