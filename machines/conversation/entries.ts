@@ -67,8 +67,11 @@ const cancelledCalls = (runId: string, open: OpenCalls): NewEntry[] =>
   callsOver(runId, open, syntheticResults(runId, idsOf(open.suspended), 'cancelled'));
 
 /** A rewind also ends the calls that the host wants retried. */
-const withRetries = (open: OpenCalls, { context: { retries }, event }: Args): OpenCalls =>
-  event.type === 'rewind.requested' ? { ...open, reruns: [...open.reruns, ...retries] } : open;
+function withRetries(open: OpenCalls, { context: { retries }, event }: Args): OpenCalls {
+  if (event.type !== 'rewind.requested') return open;
+  const known = new Set(idsOf(open.reruns));
+  return { ...open, reruns: [...open.reruns, ...retries.filter(({ call }) => !known.has(call.callId))] };
+}
 
 const rewoundEntry = ({ event }: Pick<Args, 'event'>): NewEntry[] =>
   event.type === 'rewind.requested' ? [{ runId: null, type: 'rewound', toSeq: event.toSeq }] : [];

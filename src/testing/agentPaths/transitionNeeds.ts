@@ -82,7 +82,6 @@ export const REACH: Readonly<Record<string, string>> = {
   'RESUME_TOOL_CALL.ClearResolved  0': 'an approval',
   'RUN.active.CommitAssistant.joining xstate.done.actor.gate 0': 'an approval',
   'RUN.active.CommitAssistant.joined  1': 'an approval',
-  'CONVERSATION.busy xstate.done.actor.run 0': 'an approval',
   'TOOL_CALL.ExecuteTool effect.done 1': 'a tool that waits (pending)',
   'RESUME_TOOL_CALL.ExecuteReplayedTool xstate.done.actor.replay 0': 'a tool that waits (pending)',
   'RESUME_TOOL_CALL.SetNextSuspended  0': 'a tool that waits (pending)',
