@@ -64,7 +64,7 @@ export {
   openCalls,
 } from './log/logState.ts';
 export { reconcile } from './log/reconcile.ts';
-export { isCutOff, repairs, restored, retriesOf } from './log/recovery.ts';
+export { isCutOff, repairs, restored } from './log/recovery.ts';
 export { entryOfMessage, outputInLog } from './log/repeatedMessages.ts';
 export { placeBefore, standingEntries } from './log/rewinding.ts';
 export {

@@ -20,14 +20,7 @@ import { withoutRedaction } from './log/conversationLog.ts';
 import type { Redact } from './log/redact.ts';
 import { checkModel, type Model } from './models/model.ts';
 import { onDemand } from './onDemand.ts';
-import {
-  type AgentOptions,
-  checkListing,
-  checkOpening,
-  checkOptions,
-  definedByName,
-  type OpenOptions,
-} from './options.ts';
+import { type AgentOptions, checkListing, checkOpening, checkOptions, type OpenOptions } from './options.ts';
 import { type Ports, portsOf } from './runtime/hostPorts.ts';
 import { type AgentProfile, spawnPlanOf } from './runtime/subAgentPort.ts';
 import {
@@ -168,7 +161,7 @@ class OpenAgent implements EngineAgent {
     const { tools = [], plugins = [], instructions = '', inspect } = options;
     const policies = mergedPolicies(options.policies);
     const models = modelsOf(options.model, policies) as [Model, ...Model[]];
-    const named = { models: definedByName(options.models), outputs: definedByName(options.outputs) };
+    const named = { models: { ...options.models }, outputs: { ...options.outputs } };
     for (const model of Object.values(named.models)) checkModel(model);
     const unpriced = [...models, ...Object.values(named.models)].find(({ prices }) => !prices);
     if (policies.limits.costUsd !== false && unpriced) {

@@ -80,14 +80,9 @@ const MODEL = "a model, for example openai('gpt-5.2')";
 /** An object whose values are of one kind. */
 const byName = (of: string, test: (each: unknown) => boolean): Validator => ({
   expected: `an object of ${of} by name`,
-  test: (value) =>
-    isObject(value) && Object.entries(value).every(([name, each]) => name !== '' && (each === undefined || test(each))),
+  test: (value) => isObject(value) && Object.entries(value).every(([name, each]) => name !== '' && test(each)),
   secret: true,
 });
-
-/** The values by name. One that is undefined counts as absent. */
-export const definedByName = <Value>(values: { readonly [name: string]: Value } = {}): { [name: string]: Value } =>
-  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 
 /** The validators of all options. Policies and ports have their own validators. */
 export const agentValidator = object({

@@ -57,11 +57,7 @@ export interface Continued {
   /** The cycle of that run has ended. A new run can only retry calls of ended cycles. */
   ended?: boolean;
   /** What waits according to the log. Absent while some entries of the chart are not in the log yet. */
-  waits?: OpenCalls & {
-    queue: readonly QueuedMessage[];
-    /** The calls that the host wants retried. Present for a resumption. */
-    retries?: readonly Rerun[];
-  };
+  waits?: OpenCalls & { queue: readonly QueuedMessage[] };
 }
 
 /** An act of the host. The chart answers it under this id; an act without one needs no answer. */
@@ -201,7 +197,7 @@ function resumeAs(
     runId,
     trigger,
     counters: spent(context, logged),
-    open: { ...context.open, kept, reruns: [...reruns, ...(logged?.waits?.retries ?? context.retries)] },
+    open: { ...context.open, kept, reruns: [...reruns, ...context.retries] },
     queue: context.queue,
     retries: [],
     waiting: false,
@@ -299,11 +295,7 @@ export const closeCycle = (): Change => ({ open: noOpenCalls, waiting: false });
 
 /** The queue is unchanged: its messages were accepted, and none of them has counted. */
 export const rewindLog = ({ context, event }: Args): Change =>
-  event.type === 'rewind.requested'
-    ? { ...closeCycle(), ...dropRetries(), queue: asLogged(context, event.of).queue }
-    : {};
-
-export const dropRetries = (): Change => ({ retries: [] });
+  event.type === 'rewind.requested' ? { ...closeCycle(), queue: asLogged(context, event.of).queue } : {};
 
 /** The message that replaces the waiting cycle. */
 export const takeNext = ({ event }: Args): Change =>

@@ -66,13 +66,6 @@ const callsOver = (runId: string, open: OpenCalls, waiting: readonly NewEntry[])
 const cancelledCalls = (runId: string, open: OpenCalls): NewEntry[] =>
   callsOver(runId, open, syntheticResults(runId, idsOf(open.suspended), 'cancelled'));
 
-/** A rewind also ends the calls that the host wants retried. */
-function withRetries(open: OpenCalls, { context: { retries }, event }: Args): OpenCalls {
-  if (event.type !== 'rewind.requested') return open;
-  const known = new Set(idsOf(open.reruns));
-  return { ...open, reruns: [...open.reruns, ...retries.filter(({ call }) => !known.has(call.callId))] };
-}
-
 const rewoundEntry = ({ event }: Pick<Args, 'event'>): NewEntry[] =>
   event.type === 'rewind.requested' ? [{ runId: null, type: 'rewound', toSeq: event.toSeq }] : [];
 
@@ -84,17 +77,16 @@ const stopEntries = (runId: string, cause: string, event?: Args['event']): NewEn
 ];
 
 /** A rewind of a waiting conversation cancels its cycle. Both are one append. */
-export function cancelledCallsAndStop(args: Args): NewEntry[] {
-  const { runId, open } = args.context;
-  return [...cancelledCalls(runId, withRetries(open, args)), ...stopEntries(runId, 'cancelled', args.event)];
-}
+export const cancelledCallsAndStop = ({ context: { runId, open }, event }: Args): NewEntry[] => [
+  ...cancelledCalls(runId, open),
+  ...stopEntries(runId, 'cancelled', event),
+];
 
 /** A rewind while no cycle waits. Calls that a resumption might have run again are over. */
-export function rewindEntries(args: Args): NewEntry[] {
-  const { context, event } = args;
-  const open = ('of' in event && event.of?.waits) || context.open;
-  return [...cancelledCalls(context.runId, withRetries(open, args)), ...rewoundEntry(args)];
-}
+export const rewindEntries = ({ context: { runId, open }, event }: Args): NewEntry[] => [
+  ...cancelledCalls(runId, ('of' in event && event.of?.waits) || open),
+  ...rewoundEntry({ event }),
+];
 
 /** A superseding message also replaces decisions that were taken and not yet carried out. */
 export function deniedCallsAndStop({ context: { runId, open } }: Args): NewEntry[] {

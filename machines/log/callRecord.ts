@@ -184,8 +184,6 @@ function changeRecord(logged: LoggedCalls, record: CallRecord, entry: Extract<Lo
       return;
     case 'tool-suspended':
       if (record.status === 'ended' && record.settled !== 'retry') return;
-      // A repeated entry does not make a call wait again that has started since.
-      if (entry.suspension <= record.suspension) return;
       record.status = 'suspended';
       logged.open.add(record.callId);
       record.suspension = entry.suspension;
@@ -208,8 +206,6 @@ function changeRecord(logged: LoggedCalls, record: CallRecord, entry: Extract<Lo
     case 'tool-result':
       return applyResult(logged, record, entry);
     case 'call-settled':
-      // Only an unknown outcome is settled.
-      if (record.outcome !== undefined && record.outcome !== 'unknown') return;
       record.settled = 'ran' in entry.how ? 'ran' : 'retry' in entry.how ? 'retry' : 'didNotRun';
       logged.unsettled.delete(entry.callId);
       if (record.settled === 'ran') record.outcome = 'succeeded';

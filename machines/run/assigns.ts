@@ -5,8 +5,7 @@
  */
 
 import type { HeldDecision, Slot } from '../calls.ts';
-import { type Counters, countOutputs, countReply, countResults, countUsage, uncounted } from '../counters.ts';
-import { resultFingerprint } from '../fingerprint.ts';
+import { type Counters, countOutputs, countReply, countUsage, uncounted } from '../counters.ts';
 import { failureOf, firstAttempt } from '../modelCall.machine.ts';
 import { afterReplay, followers } from '../tools/openCalls.ts';
 import type { Failure } from '../vocabulary.ts';
@@ -25,7 +24,6 @@ import {
   toolFailureOf,
   withRound,
 } from './runContext.ts';
-import { answeredResults } from './runEntries.ts';
 
 type Args = RunArgs;
 type Change = Partial<RunContext>;
@@ -125,18 +123,10 @@ export const countCompaction = ({ context, event }: Args): Change =>
 export const noteTermination = ({ event }: Args): Change =>
   event.type === 'effect.done' && event.value.kind === 'terminate' ? { terminate: event.value } : {};
 
-/** The results of refused calls that the round did not start. The log counts them as well. */
-const refusedResults = (args: Args) =>
-  answeredResults(args).flatMap(({ slot: { call }, result }) =>
-    result.outcome === 'failed'
-      ? [{ callId: call.callId, fingerprint: resultFingerprint(call.fingerprint, result) }]
-      : [],
-  );
-
 /** Calls after a suspended one keep their turn, each after the one before. If a steer came, they get a result instead. */
 export function collectRound({ context, event }: Args): Change {
   const round = roundOf(event);
-  const counters = countResults(countOutputs(context.counters, outputsIn(round)), refusedResults({ context, event }));
+  const counters = countOutputs(context.counters, outputsIn(round));
   const slots = round.slots.map(
     (slot): Slot => (isAnswered(slot, round.steered) ? { ...slot, status: 'skipped' } : slot),
   );

@@ -3,7 +3,6 @@
  * entries. Every end writes exactly one stop or suspension. Each call has one result or still waits.
  */
 
-import type { Slot, ToolResultEntry } from '../calls.ts';
 import { expiredEntries } from '../log/callRecord.ts';
 import { syntheticResults } from '../log/reconcile.ts';
 import { conflicts, writesOf } from '../tools/toolRound.machine.ts';
@@ -122,26 +121,22 @@ export function endHeardEntries({ context, event }: Args): NewEntry[] {
   return [{ runId, type: 'continuation', text: value.text, why: value.why }];
 }
 
-/** The results of calls that a round did not start and that keep no turn. */
-export const answeredResults = ({ context: { runId }, event }: Args): { slot: Slot; result: ToolResultEntry }[] => {
-  const { slots, steered } = roundOf(event);
-  return slots
+/** The results of calls that are refused without a start, then the entries of the round's calls. */
+export function roundEntries(args: Args): NewEntry[] {
+  const { runId } = args.context;
+  const round = roundOf(args.event);
+  const { slots, steered } = round;
+  const answered = slots
     .filter((slot) => isAnswered(slot, steered))
-    .map((slot) => {
-      const { callId, refused } = slot.call;
+    .map(({ call: { callId, refused } }): NewEntry => {
       const [text, how] =
         steered === undefined && refused
           ? [refused.text, { outcome: 'failed' as const, code: refused.code }]
           : [skippedText(steered ?? ''), { outcome: 'cancelled' as const, code: 'skipped' }];
-      return { slot, result: { runId, type: 'tool-result', callId, content: [{ type: 'text', text }], ...how } };
+      return { runId, type: 'tool-result', callId, content: [{ type: 'text', text }], ...how };
     });
-};
-
-/** The results of calls that are refused without a start, then the entries of the round's calls. */
-export const roundEntries = (args: Args): NewEntry[] => [
-  ...answeredResults(args).map(({ result }) => result),
-  ...writesOf(args.context.runId, outputsIn(roundOf(args.event))),
-];
+  return [...answered, ...writesOf(runId, outputsIn(round))];
+}
 
 /** The run continues without the calls that kept their turn. */
 export const notStartedEntries = ({ context }: Args): NewEntry[] =>

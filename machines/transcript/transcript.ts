@@ -164,8 +164,6 @@ interface Slot {
   late?: boolean;
   /** none, a placeholder, or a result. */
   holds: 'nothing' | 'placeholder' | 'result';
-  /** The outcome of the result. */
-  outcome?: ToolOutcome;
 }
 
 /** An incremental fold from log entries to the messages of a model. */
@@ -229,7 +227,6 @@ class MessageList implements Transcript {
       case 'tool-result':
         return this.#result(entry.callId, entry.outcome, entry.content);
       case 'call-settled':
-        if (!this.#lacksOutcome(entry.callId)) return;
         if ('retry' in entry.how) {
           this.#retried ??= new Set();
           this.#retried.add(entry.callId);
@@ -340,17 +337,10 @@ class MessageList implements Transcript {
     this.#settle(callId, outcome, content);
   }
 
-  /** Only an unknown outcome can be settled. */
-  #lacksOutcome(callId: string): boolean {
-    const { outcome = 'unknown' } = this.#slots.get(callId) ?? {};
-    return outcome === 'unknown';
-  }
-
   #settle(callId: string, outcome: ToolOutcome, content: StoredPart[]): void {
     const slot = this.#slots.get(callId);
     if (!slot) return;
     slot.holds = 'result';
-    slot.outcome = outcome;
     const spoken = slot.reply !== this.#reply;
     if (!spoken) {
       const message: Message = slot.late

@@ -34,7 +34,6 @@ import {
   type RequestChoices,
   type RunPlace,
   rerunOf,
-  retriesOf,
   runOf,
   type Settlement,
   type Standing,
@@ -152,7 +151,7 @@ function logged(logState: LogState, isLogged: boolean, leavesAll: boolean): Cont
   const kept = cycle === 'suspended' ? open.kept : [];
   const all = cycle === 'running' ? [] : open.reruns;
   const reruns = all.filter(({ call }) => leavesAll || !logState.calls.get(call.callId)?.late);
-  return { ...of, waits: { ...open, kept, reruns, queue, ...(!leavesAll && { retries: retriesOf(logState) }) } };
+  return { ...of, waits: { ...open, kept, reruns, queue } };
 }
 
 export function admitCommand(

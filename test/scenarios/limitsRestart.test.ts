@@ -146,20 +146,6 @@ describe('the identity of calls', () => {
     },
   );
 
-  it('a refused call after a suspended one counts, as it does in the log', async () => {
-    const beside = (number: number): ModelPart[] => [
-      call(`a${number}`, 'ask', { m: `${number}` }),
-      call(`u${number}`, 'unheard_of'),
-    ];
-    const replies = [beside(1), beside(2), beside(3), 'never'];
-    const on = await bench({ ...benchOptions(), replies, policies: { ...policies, toolExecution: 'sequential' } });
-    on.conversation.log$().subscribe((each) => {
-      if (each.type === 'tool-suspended') void on.conversation.decide({ callId: each.callId, action: 'approve' });
-    });
-    const result = await on.conversation.send('hi').result;
-    expect(result).toMatchObject({ termination: 'Stopped', cause: 'no_progress', turns: 3 });
-  });
-
   it('a late result counts in the round of its call', async () => {
     const beside = (callId: string): ModelPart[] => [...ask(`a${callId}`), call(callId, 'echo', { m: callId })];
     const replies = [beside('c1'), beside('c2'), beside('c3'), 'waits', 'never'];
@@ -199,7 +185,6 @@ const REPLIES: { readonly [letter: string]: Reply } = {
   a: ask('a'),
   d: [...ask('a'), call('e', 'echo', { m: 'same' }), call('e', 'echo', { m: 'same' })],
   p: [t('one moment'), finish('pause', 1)],
-  r: [...ask('a'), call('u', 'unheard_of')],
   c: [call('e', 'echo', { m: 'same' }), call('c', 'cuts'), call('a', 'ask', { m: 'same' })],
   w: [call('c', 'cuts', {}), ...ask('a')],
 };
