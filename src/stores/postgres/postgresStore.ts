@@ -238,18 +238,20 @@ class PostgresLogs {
     { epoch, heldAt, found }: { epoch: number; heldAt: number; found: Row },
   ): Promise<LogHandle> {
     const length = Number(found.length);
-    const handle = new PostgresHandle(this.#shared, { id, epoch, length, row: await this.#rowOf(id, found) });
     try {
       // It may have been deleted and made again since it was found.
       if (existing && length === 0) throw noConversation();
       if (length > 0 && owner !== undefined && found.owner !== ownerText(owner)) throw noConversation();
+      const row = await this.#rowOf(id, found);
       if (this.#closed) throw new RunchartError('closed', 'the store is closed');
+      const handle = new PostgresHandle(this.#shared, { id, epoch, length, row });
+      this.#leases.add(handle, heldAt);
+      return handle;
     } catch (error) {
-      await handle.close();
+      // The error of the opening is thrown, even if the release fails too.
+      await this.#database.repeat(this.#statements.release, [id, epoch]).catch(() => {});
       throw error;
     }
-    this.#leases.add(handle, heldAt);
-    return handle;
   }
 
   async #rowOf(id: string, { summary, length }: Row): Promise<ConversationRow | undefined> {

@@ -317,6 +317,26 @@ describe('a process', () => {
       expect(await all(handle)).toEqual(notices('c', 0, 2));
     });
 
+    test('is released if the opening fails after the lease was taken, and the error is that of the opening', async () => {
+      const first = storeOf();
+      const handle = await first.open('c');
+      await handle.append([notice('c', 0)], 0);
+      await handle.close();
+      // Without its row in lists, an opening reads the log.
+      await pglitePool().query(`update "tests".conversations set summary = null`);
+      let failsRelease = false;
+      const store = storeOf((text, send) => {
+        const fails = text.includes('select entry from') || (failsRelease && text.includes("'-infinity'"));
+        return fails ? Promise.reject(diskFull()) : send();
+      });
+      await expect(store.open('c')).rejects.toThrow('the log of conversation "c" cannot be read');
+      expect(await first.stateOf('c')).toEqual({ length: 1, isHeld: false });
+      await (await first.open('c')).close();
+      failsRelease = true;
+      await pglitePool().query(`update "tests".conversations set summary = null`);
+      await expect(store.open('c')).rejects.toThrow('the log of conversation "c" cannot be read');
+    });
+
     test('of each conversation is renewed by one statement of the process, and lasts', async () => {
       const statements: string[] = [];
       const store = storeOf(
