@@ -54,7 +54,8 @@ export class Leases {
   #schedule(): void {
     const renew = (): void => {
       this.#schedule();
-      void this.renew();
+      // A renewal without an answer ends at about this time, and must not take the place of this one.
+      void Promise.resolve(this.#renewing).then(() => this.renew());
     };
     // A process that has nothing else to do may end. Its leases end with it.
     this.#stopTimer = this.#database.time.setTimer(this.leaseMs / RENEWALS, renew, true);

@@ -15,11 +15,14 @@ const holderOf = (id: string): LeaseHolder & { lost: number } => ({
   },
 });
 
-/** Every renewal is granted. `renewed`: the ids of each. */
-function granting() {
+/** Every renewal is granted after `answered`. `renewed`: the ids of each. */
+function granting(answered: () => Promise<void> = async () => undefined) {
   const renewed: string[] = [];
   const query = async (text: string, [ids]: readonly unknown[] = []) => {
-    if (text === 'renew') renewed.push(String(ids));
+    if (text === 'renew') {
+      renewed.push(String(ids));
+      await answered();
+    }
     return { rows: [...String(ids).matchAll(/[\w-]+/g)].map(([id]) => ({ id })) };
   };
   const client = { query, release: () => undefined, on: () => undefined, off: () => undefined };
@@ -56,5 +59,19 @@ describe('the leases of a process', () => {
     expect(ids).toEqual([['first'], ['first', 'second'], ['second']]);
     leases.delete(second);
     expect([first.lost, second.lost, vi.getTimerCount()]).toEqual([0, 0, 0]);
+  });
+
+  it.each([1, 2, 3])('are kept if the database never answers the renewal with number %i', async (silent) => {
+    let renewals = 0;
+    const { leases } = granting(() => {
+      renewals += 1;
+      return new Promise((resolve) => void (renewals !== silent && setTimeout(resolve, 5)));
+    });
+    const holder = holderOf('c');
+    leases.add(holder, performance.now());
+    await vi.advanceTimersByTimeAsync(10 * LEASE_MS + 50);
+    expect(holder.lost).toBe(0);
+    leases.delete(holder);
+    expect(vi.getTimerCount()).toBe(0);
   });
 });
