@@ -119,7 +119,11 @@ export class Followers {
             if (follower.isStopped) return;
           }
           // Less was read if the conversation was deleted meanwhile; the next state says so.
-          if (follower.next < length) await follower.waken();
+          if (follower.next < length) {
+            // Both may have been set during the reading, when nothing waited to be woken.
+            if (follower.isOver || follower.isStopped) return;
+            await follower.waken();
+          }
           continue;
         }
         const signal = follower.takeSignal();

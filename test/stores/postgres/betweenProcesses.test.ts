@@ -380,9 +380,13 @@ describe('a follower', () => {
     entry: JSON.stringify({ seq, at: 0, conversationId: 'a', runId: null, type: 'notice', code: 'x', text: '' }),
   });
   function following(options: { takesOver?: boolean } = {}) {
-    const state: { row?: Rows[number]; fails?: boolean } = { row: { length: 1 } };
+    const state: { row?: Rows[number]; fails?: boolean; gone?: () => void } = { row: { length: 1 } };
     const { database, sent } = databaseOf((text, values) => {
       if (state.fails) return failure('53100');
+      if (text === 'read' && state.gone) {
+        state.gone();
+        return [];
+      }
       if (text === 'read')
         return Array.from({ length: Number(values[2]) - Number(values[1]) }, (_, at) => entry(Number(values[1]) + at));
       const ids = String(values[0]).match(/[^{}",]+/g) ?? [];
@@ -433,6 +437,23 @@ describe('a follower', () => {
     else delete state.row;
     await vi.advanceTimersByTimeAsync(1_000);
     expect([items, vi.getTimerCount()]).toEqual([[0, 1, 2, 'end'], 0]);
+  });
+
+  test.each<[string, number, (parts: Pick<ReturnType<typeof following>, 'state' | 'followers'>) => void]>([
+    ['its conversation was deleted', 1_100, ({ state }) => void delete state.row],
+    [
+      'its conversation was deleted and made again',
+      1_100,
+      ({ state }) => void Object.assign(state, { row: { length: 1 } }),
+    ],
+    ['its store was closed', 10, ({ followers }) => followers.close()],
+  ])('ends if %s during its reading', async (_, ms, change) => {
+    const { state, items, begin, followers } = following();
+    state.row = { length: 3 };
+    state.gone = () => change({ state, followers });
+    begin(0);
+    await vi.advanceTimersByTimeAsync(ms);
+    expect([items, vi.getTimerCount()]).toEqual([['end'], 0]);
   });
 
   test('is refused by a database that fails at its beginning, and waits for one that fails later', async () => {
