@@ -230,14 +230,12 @@ export class Followers {
   #ask(ids: readonly string[]): void {
     for (const id of ids) this.#due.add(id);
     if (this.#isAsking || this.#due.size === 0) return;
-    this.#isAsking = true;
-    void this.#askAll().finally(() => {
-      this.#isAsking = false;
-    });
+    void this.#askAll();
   }
 
   async #askAll(): Promise<void> {
     const { database, statements } = this.#options;
+    this.#isAsking = true;
     while (this.#due.size > 0 && !this.#isClosed) {
       const ids = [...this.#due];
       this.#due = new Set();
@@ -257,6 +255,8 @@ export class Followers {
           }
       }
     }
+    // In the same turn as the last look at what is due: what comes later is asked for by a call of its own.
+    this.#isAsking = false;
   }
 
   #update(id: string, row: Row | undefined): void {

@@ -132,11 +132,7 @@ export class TakenActs {
   /** Begins with the acts that wait. */
   claim(): void {
     this.#isDue = true;
-    if (this.#isClaiming) return;
-    this.#isClaiming = true;
-    void this.#claimAll().finally(() => {
-      this.#isClaiming = false;
-    });
+    if (!this.#isClaiming) void this.#claimAll();
   }
 
   #schedule(): void {
@@ -152,15 +148,21 @@ export class TakenActs {
   }
 
   async #claimAll(): Promise<void> {
-    while (this.#isDue && this.#takers.size > 0) {
-      this.#isDue = false;
-      const takers = [...this.#takers.values()].map(({ taker }) => taker);
-      const ids = arrayText(takers.map(({ id }) => id));
-      const epochs = arrayText(takers.map(({ epoch }) => `${epoch}`));
-      const { database, statements } = this.#options;
-      // An act whose claim was not answered is claimed again by the next epoch, or answered as unavailable.
-      const rows = await database.query(statements.claimActs, [ids, epochs]).catch(() => []);
-      for (const row of [...rows].sort((a, b) => Number(a.place) - Number(b.place))) this.#deliver(row);
+    this.#isClaiming = true;
+    try {
+      while (this.#isDue && this.#takers.size > 0) {
+        this.#isDue = false;
+        const takers = [...this.#takers.values()].map(({ taker }) => taker);
+        const ids = arrayText(takers.map(({ id }) => id));
+        const epochs = arrayText(takers.map(({ epoch }) => `${epoch}`));
+        const { database, statements } = this.#options;
+        // An act whose claim was not answered is claimed again by the next epoch, or answered as unavailable.
+        const rows = await database.query(statements.claimActs, [ids, epochs]).catch(() => []);
+        for (const row of [...rows].sort((a, b) => Number(a.place) - Number(b.place))) this.#deliver(row);
+      }
+    } finally {
+      // In the same turn as the last look at what is due: an act that comes later is claimed by a call of its own.
+      this.#isClaiming = false;
     }
   }
 

@@ -351,6 +351,22 @@ describe('the acts that a holder takes', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  test.each(Array.from({ length: 20 }, (_, turns) => turns))(
+    'are looked for without a pause %i turns after an earlier look began',
+    async (turns) => {
+      const { acts, claims, received, open } = taking();
+      const subscription = open('c', 1);
+      await vi.advanceTimersByTimeAsync(10);
+      acts.came('c');
+      for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
+      claims.splice(0, claims.length, [row(1, 'a')]);
+      acts.came('c');
+      await vi.advanceTimersByTimeAsync(0);
+      expect(received).toEqual(['c1 a']);
+      subscription.unsubscribe();
+    },
+  );
+
   test.each([
     [true, 1_000],
     [false, 200],
@@ -497,6 +513,19 @@ describe('a follower', () => {
     expect([items.length, items[0], items.at(-1)]).toEqual([1_000, '2', '1001']);
     followers.close();
   });
+
+  test.each(Array.from({ length: 40 }, (_, turns) => turns))(
+    'that begins %i turns after another one is asked for without a pause',
+    async (turns) => {
+      const { followers, items, begin } = following();
+      begin(0);
+      for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
+      begin(0);
+      await vi.advanceTimersByTimeAsync(10);
+      expect(items).toEqual([0, 0]);
+      followers.close();
+    },
+  );
 
   test('is announced when it begins, and every third of a lease with all others, in hints that fit', async () => {
     const { followers, hints } = following();
