@@ -75,6 +75,8 @@ export class PostgresHandle implements LogHandle, LeaseHolder {
   /** It is not known whether the last append was stored. */
   #mustFence = false;
   #isFencing = false;
+  /** The number of a fence without an answer. It may have been carried out, so the next attempt has the same one. */
+  #fencingEpoch: number | undefined;
   #lost: StoreConflictError | undefined;
   #onLost: (() => void) | undefined;
   #closing: Promise<void> | 'open' | 'failed' = 'open';
@@ -321,10 +323,12 @@ export class PostgresHandle implements LogHandle, LeaseHolder {
     try {
       for (let wait = RETRY_MS.first; ; wait = Math.min(2 * wait, RETRY_MS.most)) {
         try {
-          const next = await nextEpoch();
+          this.#fencingEpoch ??= await nextEpoch();
+          const next = this.#fencingEpoch;
           const [row] = await database.repeat(statements.fence, [this.id, this.#epoch, next, leases.leaseMs]);
           if (!row) return await this.#judgeWithoutLease(batch, epoch);
           this.#epoch = next;
+          this.#fencingEpoch = undefined;
           this.#epochs.push(next);
           this.#mustFence = false;
           if (row.held !== true) this.lose();

@@ -143,10 +143,13 @@ describe('a process', () => {
     });
 
     test.each([
-      ['was stored', afterwards],
-      ['was not stored', never],
-    ])('and that %s is judged rightly when answers of the judgement are lost, too', async (_, first) => {
-      const [appends, fences] = [losing(is.append, first), losing(is.fence, afterwards, 2)];
+      ['was stored', afterwards, 2],
+      ['was not stored', never, 2],
+      // More often than one statement is repeated.
+      ['was stored', afterwards, 5],
+      ['was not stored', never, 5],
+    ])('and that %s is judged rightly when answers of the judgement are lost, too', async (_, first, times) => {
+      const [appends, fences] = [losing(is.append, first), losing(is.fence, afterwards, times)];
       const store = storeOf((text, send) => appends(text, () => fences(text, send)));
       const handle = await store.open('c');
       await handle.append([notice('c', 0)], 0);
