@@ -54,7 +54,8 @@ export class ChannelConnection {
         connection.on?.('error', this.#broken);
         connection.on?.('end', this.#broken);
         this.#connection = connection;
-        await connection.query(`listen "${this.#channel}"`);
+        // A database that is silent would keep it.
+        if (!this.#isClosed) await connection.query(`listen "${this.#channel}"`);
         if (this.#isClosed) this.#drop();
       } catch {
         this.#drop();

@@ -129,9 +129,12 @@ describe('a connection', () => {
     expect([tries, pool.released, hints.isListening, pool.count('notification')]).toEqual([1, [true], false, 0]);
   });
 
-  it('that is made after its store was closed leaves the pool', async () => {
+  it.each<[string, (text: string) => Answer | Promise<Answer>]>([
+    ['answers', listening],
+    ['is silent', () => new Promise(() => undefined)],
+  ])('that is made after its store was closed leaves the pool, also if the database %s', async (_, answer) => {
     let connected = (): void => undefined;
-    const pool = poolOf(listening);
+    const pool = poolOf(answer);
     const made = pool.database.connect.bind(pool.database);
     const ready = new Promise<void>((resolve) => {
       connected = resolve;
