@@ -54,6 +54,8 @@ export class AskedActs {
     } catch (cause) {
       throw storeError(`the holder of conversation "${id}" cannot be reached`, cause);
     } finally {
+      // Stops the timer of its last wait.
+      this.#waiting.get(actId)?.();
       this.#waiting.delete(actId);
     }
   }

@@ -259,10 +259,12 @@ describe('an act that a process asks of the holder', () => {
     ['waited in vain for its holder', { ...open, open: false }, { code: 'unavailable' }],
   ])('and that %s ends at the first look', async (_, state, end) => {
     const { ended, sent, hints } = asking(() => state);
+    await vi.advanceTimersByTimeAsync(0);
+    const timers = vi.getTimerCount();
     await vi.advanceTimersByTimeAsync(2_000);
     if (end instanceof Object && 'code' in end) expect(ended.value).toMatchObject(end);
     else expect(ended.value).toEqual(end);
-    expect(ended.at).toBe(0);
+    expect([ended.at, timers]).toEqual([0, 0]);
     expect(sent[0]).toEqual(['putAct', ['one', 'c', JSON.stringify(act), 5_000]]);
     expect(hints).toEqual([{ act: 'c' }]);
   });
