@@ -32,6 +32,8 @@ export interface PostgresDatabase {
   takenActs: TakenActs | undefined;
   /** A number that nothing else has. */
   nextEpoch(): Promise<number>;
+  /** The store is closed only after this has ended. */
+  awaitAtClose<T>(work: Promise<T>): Promise<T>;
 }
 
 export interface OpenedLog {
@@ -188,7 +190,7 @@ export class PostgresHandle implements LogHandle, LeaseHolder {
   }
 
   close(): Promise<void> {
-    if (typeof this.#closing === 'string') this.#closing = this.#close();
+    if (typeof this.#closing === 'string') this.#closing = this.#shared.awaitAtClose(this.#close());
     return this.#closing;
   }
 

@@ -57,7 +57,7 @@ export function postgresStore(pool: PostgresPool, options: PostgresStoreOptions 
   const { schema = 'runchart', leaseMs = 15_000, serve = true } = options;
   const logs = new PostgresLogs(new Database(pool), quotedSchema(schema), { leaseMs, serve });
   const store = {
-    open: (id: string, opening?: StoreOpening) => logs.open(id, opening),
+    open: (id: string, opening?: StoreOpening) => logs.awaitAtClose(logs.open(id, opening)),
     list: (listing?: ListOptions) => logs.list(listing),
     delete: (id: string) => logs.delete(id),
     follow: (id: string, from?: number) => logs.follow(id, from),
@@ -82,6 +82,8 @@ class PostgresLogs {
   readonly #followers: Followers;
   readonly #askedActs: AskedActs;
   readonly #takenActs: TakenActs | undefined;
+  /** Openings and releases that have not ended. */
+  readonly #underWay = new Set<Promise<unknown>>();
   #closed = false;
 
   constructor(database: Database, schema: string, { leaseMs, serve }: { leaseMs: number; serve: boolean }) {
@@ -101,7 +103,16 @@ class PostgresLogs {
       leases: this.#leases,
       takenActs: this.#takenActs,
       nextEpoch: () => this.#nextEpoch(),
+      awaitAtClose: (work) => this.awaitAtClose(work),
     };
+  }
+
+  /** The store is closed only after this has ended, in either way. */
+  awaitAtClose<T>(work: Promise<T>): Promise<T> {
+    this.#underWay.add(work);
+    const end = (): void => void this.#underWay.delete(work);
+    work.then(end, end);
+    return work;
   }
 
   async stateOf(id: string): Promise<{ length: number; isHeld: boolean }> {
@@ -212,7 +223,8 @@ class PostgresLogs {
     this.#closed = true;
     this.#followers.close();
     this.#hints.close();
-    await awaitAll(this.#leases.holders.map((handle) => handle.close()));
+    const underWay = Promise.allSettled(this.#underWay);
+    await awaitAll([...this.#leases.holders.map((handle) => handle.close()), underWay]);
   }
 
   /** Rejects with `not_found` for a log that this owner may not open, or that must exist. */

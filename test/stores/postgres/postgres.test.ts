@@ -340,6 +340,34 @@ describe('a process', () => {
       await expect(store.open('c')).rejects.toThrow('the log of conversation "c" cannot be read');
     });
 
+    test.each([
+      ['opens', 'on conflict (id) do update set epoch', 'closed'],
+      ['closes', "'-infinity'", 'done'],
+    ])('of a conversation that %s while its store closes is free when the store is closed', async (way, text, code) => {
+      let begun = (): void => undefined;
+      const began = new Promise<void>((resolve) => {
+        begun = resolve;
+      });
+      const store = storeOf(async (statement, send) => {
+        if (!statement.includes(text)) return send();
+        begun();
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        const answer = await send();
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        return answer;
+      });
+      const opening = store.open('c');
+      const first = await (way === 'opens' ? undefined : opening);
+      await first?.append([notice('c', 0)], 0);
+      const ending = codeOf(() => (first ? first.close() : opening));
+      await began;
+      await store.close();
+      // The other process must not have to wait for the end of the lease.
+      const next = await storeOf().open('c');
+      expect(await ending).toBe(code);
+      await next.close();
+    });
+
     test('of each conversation is renewed by one statement of the process, and lasts', async () => {
       const statements: string[] = [];
       const store = storeOf(
