@@ -168,7 +168,7 @@ export class SubAgentRegistry implements SubAgents {
 
   async close(): Promise<void> {
     await Promise.all(this.#shuttingDown);
-    for (const group of this.#groups.values()) for (const child of group.children) await child.close();
+    await Promise.all([...this.#groups.values()].flatMap(({ children }) => children.map((child) => child.close())));
     this.#options.callIds.leave(this.#logState);
   }
 

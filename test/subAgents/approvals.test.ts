@@ -1,12 +1,12 @@
 /** Suspended calls of sub-agents: the root lists and decides them (docs/internals/lifecycle.md, Decision Replay). */
 import { describe, expect, it } from 'vitest';
-import { DecisionRefusedError, type LogStore, type PendingCall, subAgents } from '../../src/index.ts';
+import { DecisionRefusedError, type LogStore, memoryStore, type PendingCall, subAgents } from '../../src/index.ts';
 import { bench, entry, only, restart } from '../support/agentBench.ts';
 import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
 import { call, type Reply } from '../support/scriptedReplies.ts';
 import { byTask, childOf, logOf, reported, spawn, submit } from '../support/subAgentBench.ts';
 import { troubledStore } from '../support/troubledStore.ts';
-import { VirtualClock } from '../support/virtualClock.ts';
+import { flush, VirtualClock } from '../support/virtualClock.ts';
 
 const asking = (id: string): Reply => [call(id, 'ask', { m: id })];
 const paths = (pending: readonly PendingCall[]): string[] => pending.map(({ path }) => path.join('/'));
@@ -270,6 +270,41 @@ describe('when all remaining calls wait', () => {
       expect(only(await reading(store)('a'), 'run-stop')).toEqual(['run-stop interrupted cancelled']);
     },
   );
+
+  it('all are closed at once, also if the store does not release the log of the first one', async () => {
+    const ask = echoTool('ask');
+    const inner = memoryStore();
+    const closed: string[] = [];
+    const store: LogStore = {
+      ...inner,
+      async open(id, options) {
+        const handle = await inner.open(id, options);
+        const isSilent = id === childOf('p', 'a') || id === childOf('p', 'b');
+        const close = async (): Promise<void> => {
+          closed.push(id);
+          await (isSilent ? new Promise(() => undefined) : handle.close());
+        };
+        return Object.assign(Object.create(handle), { close });
+      },
+    };
+    const { conversation, clock } = await bench({
+      store,
+      replies: [[spawn('p', 'alpha', 'beta', 'gamma')]],
+      tools: [
+        ask.tool,
+        subAgents({ model: byTask({ alpha: [asking('x')], beta: [asking('y')], gamma: [asking('z')] }) }),
+      ],
+      plugins: [asks().plugin],
+    });
+    await conversation.send('hi').result;
+    const closing = conversation.close();
+    await flush();
+    expect(closed).toEqual(['a', 'b', 'g'].map((id) => childOf('p', id)));
+    // Those that are silent are waited for together.
+    await clock.advance(5_000);
+    await closing;
+    expect(closed.at(-1)).toBe('c');
+  });
 
   it('a cancel of waiting calls stops the sub-agents too, and later decisions are stale', async () => {
     const ask = echoTool('ask');
