@@ -1,6 +1,6 @@
 /**
  * What the PostgreSQL store sends between processes, without a database: hints, live signals, acts and followers, each at its
- * limits of size and time, and statements that are repeated. The clock is a fake one.
+ * limits of size and time. The clock is a fake one.
  */
 import { Subject } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -40,62 +40,8 @@ const recorded = (isListening = true) => {
   return { hints, face: face as unknown as Hints };
 };
 
-describe('a statement that may be repeated', () => {
-  test.each([
-    ['a lost connection', 'ECONNRESET', 4],
-    ['a connection error of the server', '08006', 4],
-    ['a server that is shut down', '57P01', 4],
-    ['a conflict', '40001', 4],
-    ['a deadlock', '40P01', 4],
-    ['a lock that is not available', '55P03', 4],
-    ['a server that is only read', '25006', 4],
-    ['a full disk', '53100', 1],
-    ['a statement that was cancelled', '57014', 1],
-  ])('that fails with %s (%s) is sent %i times, also as a transaction', async (_, code, times) => {
-    const { database, texts } = databaseOf((text) => (text === 'x' ? failure(code) : []));
-    const failed = expect(database.repeat('x')).rejects.toMatchObject({ code });
-    await vi.advanceTimersByTimeAsync(10_000);
-    await failed;
-    expect(texts()).toEqual(Array(times).fill('x'));
-    const transaction = expect(database.transaction(({ query }) => query('x'))).rejects.toMatchObject({ code });
-    await vi.advanceTimersByTimeAsync(10_000);
-    await transaction;
-    expect(texts().slice(times)).toEqual(Array(times).fill(['begin', 'x', 'rollback']).flat());
-    expect(vi.getTimerCount()).toBe(0);
-  });
-
-  test('is sent again until it is answered, and a transaction as a whole', async () => {
-    let failures = 2;
-    const { database, texts } = databaseOf((text) => {
-      if (text !== 'x' || failures === 0) return [{ text }];
-      failures -= 1;
-      return lost();
-    });
-    const found = database.repeat('x');
-    await vi.advanceTimersByTimeAsync(10_000);
-    expect([await found, texts()]).toEqual([[{ text: 'x' }], ['x', 'x', 'x']]);
-    failures = 1;
-    const done = database.transaction(async (connection) => (await connection.query('x')).rows);
-    await vi.advanceTimersByTimeAsync(10_000);
-    expect(await done).toEqual([{ text: 'x' }]);
-    expect(texts().slice(3)).toEqual(['begin', 'x', 'rollback', 'begin', 'x', 'commit']);
-  });
-
-  test('a connection that arrives too late goes back to the pool unused', async () => {
-    const released: unknown[] = [];
-    const query = vi.fn();
-    let arrive = (_: unknown): void => {};
-    const connect = () => new Promise((resolve) => (arrive = resolve));
-    const database = new Database({ query, connect } as PostgresPool);
-    const asked = expect(database.query('x', [], 500)).rejects.toThrow('500 ms');
-    await vi.advanceTimersByTimeAsync(500);
-    await asked;
-    arrive({ query, release: (isBroken?: boolean) => released.push(isBroken) });
-    await vi.advanceTimersByTimeAsync(0);
-    expect([released, query.mock.calls]).toEqual([[undefined], []]);
-  });
-
-  test('a pool of one connection keeps none, so that nothing listens', async () => {
+describe('a hint', () => {
+  test('is not listened for in a pool of one connection, so none is kept', async () => {
     for (const [max, connections] of [
       [1, 0],
       [2, 1],
@@ -109,9 +55,7 @@ describe('a statement that may be repeated', () => {
       hints.close();
     }
   });
-});
 
-describe('a hint', () => {
   const ofBytes = (bytes: number, character = 'a'): Hint => {
     const size = new TextEncoder().encode(character).length;
     const frame = JSON.stringify({ act: '' }).length;

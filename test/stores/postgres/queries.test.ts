@@ -95,6 +95,65 @@ describe('a statement that fails', () => {
   });
 });
 
+describe('a statement that may be repeated', () => {
+  it.each([
+    ['a lost connection', 'ECONNRESET', 4],
+    ['a connection error of the server', '08006', 4],
+    ['a server that is shut down', '57P01', 4],
+    ['a conflict', '40001', 4],
+    ['a deadlock', '40P01', 4],
+    ['a lock that is not available', '55P03', 4],
+    ['a server that is only read', '25006', 4],
+    ['a full disk', '53100', 1],
+    ['a statement that was cancelled', '57014', 1],
+  ])('that fails with %s (%s) is sent %i times, also as a transaction', async (_, code, times) => {
+    const { database, asked } = poolOf(async (text) => {
+      if (text === 'x') throw errorOf(code);
+      return [];
+    });
+    const failed = expect(database.repeat('x')).rejects.toMatchObject({ code });
+    await vi.advanceTimersByTimeAsync(10_000);
+    await failed;
+    expect(asked).toEqual(Array(times).fill('x'));
+    const transaction = expect(database.transaction(({ query }) => query('x'))).rejects.toMatchObject({ code });
+    await vi.advanceTimersByTimeAsync(10_000);
+    await transaction;
+    expect(asked.slice(times)).toEqual(Array(times).fill(['begin', 'x', 'rollback']).flat());
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('is sent again until it is answered, and a transaction as a whole', async () => {
+    let failures = 2;
+    const { database, asked } = poolOf(async (text) => {
+      if (text !== 'x' || failures === 0) return [{ text }];
+      failures -= 1;
+      throw errorOf('ECONNRESET');
+    });
+    const found = database.repeat('x');
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect([await found, asked]).toEqual([[{ text: 'x' }], ['x', 'x', 'x']]);
+    failures = 1;
+    const done = database.transaction(async (connection) => (await connection.query('x')).rows);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(await done).toEqual([{ text: 'x' }]);
+    expect(asked.slice(3)).toEqual(['begin', 'x', 'rollback', 'begin', 'x', 'commit']);
+  });
+
+  it('a connection that arrives too late goes back to the pool unused', async () => {
+    const released: unknown[] = [];
+    const query = vi.fn();
+    let arrive = (_: unknown): void => {};
+    const connect = () => new Promise((resolve) => (arrive = resolve));
+    const database = new Database({ query, connect } as PostgresPool);
+    const failed = expect(database.query('x', [], 500)).rejects.toThrow('500 ms');
+    await vi.advanceTimersByTimeAsync(500);
+    await failed;
+    arrive({ query, release: (isBroken?: boolean) => released.push(isBroken) });
+    await vi.advanceTimersByTimeAsync(0);
+    expect([released, query.mock.calls]).toEqual([[undefined], []]);
+  });
+});
+
 describe('a transaction', () => {
   it('is committed, or rolled back and tried again as a whole', async () => {
     for (const [code, fails, expected] of [
