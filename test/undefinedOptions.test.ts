@@ -41,10 +41,6 @@ const CALLS: readonly (readonly [name: string, make: () => unknown])[] = [
     () => createAgent({ model: model(), tools: nothing, plugins: nothing, store: nothing, secrets: nothing }),
   ],
   [
-    'createAgent, models and outputs',
-    () => createAgent({ model: model(), models: { other: nothing }, outputs: { o: nothing } }),
-  ],
-  [
     'createAgent, logger and ports',
     () => createAgent({ model: model(), logger: { info: nothing }, ports: { now: nothing } }),
   ],
