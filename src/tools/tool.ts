@@ -273,18 +273,11 @@ export const toolResult = {
   pending: (suspend: { reason: string; payload?: Json }): ToolResult => made({ status: 'pending', suspend }),
 };
 
-/** Data may have a field `type` too: a part also has the other fields of its type. */
-function isPart(part: unknown): part is ContentPart {
-  if (typeof part !== 'object' || part === null) return false;
-  const { type, text: words, mediaType, data } = part as { [field: string]: unknown };
-  if (type === 'text') return typeof words === 'string';
-  if (type !== 'image' && type !== 'file') return false;
-  return (
-    typeof mediaType === 'string' && (typeof data === 'string' || data instanceof Uint8Array || data instanceof URL)
-  );
-}
+const PARTS: readonly unknown[] = ['text', 'image', 'file'] satisfies ContentPart['type'][];
+const isPart = (part: unknown): part is ContentPart =>
+  typeof part === 'object' && part !== null && PARTS.includes((part as ContentPart).type);
 
-/** The stored parts of a content list; undefined if the value is no such list. Throws for a part with an invalid type or bytes. */
+/** The stored parts of a content list; undefined if the value is no such list. */
 export function partsOf(value: unknown): StoredPart[] | undefined {
   if (!Array.isArray(value) || value.length === 0) return undefined;
   // `every` would skip the holes of a sparse list.

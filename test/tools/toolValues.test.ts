@@ -63,37 +63,6 @@ describe('the value of an answer', () => {
     expect(JSON.stringify(toolValue({ status: 'success', content } as never, limits()))).not.toContain('SECRET');
   });
 
-  test.each<[unknown]>([
-    [[{ type: 'file', name: 'a.txt', size: 3 }]],
-    [
-      [
-        { type: 'text', value: 'x' },
-        { type: 'number', value: 1 },
-      ],
-    ],
-    [[{ type: 'text' }]],
-    [[{ type: 'image', url: 'a.png' }]],
-    [[{ type: 'file', mediaType: 'text/plain', data: { rows: 1 } }]],
-    [[{ type: 'file', mediaType: 5, data: 'aGk=' }]],
-    [
-      [
-        { type: 'text', text: 'a' },
-        { type: 'file', name: 'b' },
-      ],
-    ],
-  ])('a list of data that only resembles content parts is its JSON: %j', (content) => {
-    const value = toolValue({ status: 'success', content } as never, limits());
-    expect(value).toMatchObject({ kind: 'succeeded', content: text(JSON.stringify(content)) });
-  });
-
-  test.each<[unknown]>([
-    [[{ type: 'image', mediaType: 'image/png', data: 'no base64!' }]],
-    [[{ type: 'image', mediaType: 'image/tiff', data: 'aGk=' }]],
-    [[{ type: 'file', mediaType: 'application/pdf', data: 'aGk=' }]],
-  ])('a list of content parts with invalid bytes or types fails: %j', (content) => {
-    expect(() => toolValue({ status: 'success', content } as never, limits())).toThrow();
-  });
-
   test.each<[unknown, string]>([
     ['mine', 'mine'],
     ['', 'error'],
