@@ -89,16 +89,16 @@ describe('the agent of somebody else', () => {
   });
 
   it('is held to the invariants of its author, by their names', async () => {
-    function twoTablesAtMost(log: readonly LogEntry[]): string | undefined {
+    function oneTableAtMost(log: readonly LogEntry[]): string | undefined {
       const count = log.filter(({ type }) => type === 'tool-started').length;
-      return count > 2 ? `${count} tables are booked` : undefined;
+      return count > 1 ? `${count} tables are booked` : undefined;
     }
     const violated = new Set<string>();
     for (let seed = 1; seed <= volume.brokenLives; seed++) {
-      const { violations } = await simulate({ seed, agent: booking([]), invariants: [twoTablesAtMost] });
+      const { violations } = await simulate({ seed, agent: booking([]), invariants: [oneTableAtMost] });
       for (const { invariant } of violations) violated.add(invariant);
     }
-    expect([...violated]).toEqual(['twoTablesAtMost']);
+    expect([...violated]).toEqual(['oneTableAtMost']);
   });
 
   it('lives the same life when one of its tools returns an image, the first of the process too', async () => {
