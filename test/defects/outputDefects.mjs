@@ -254,6 +254,8 @@ export const printed = [
     id: 'hint-counted-in-characters',
     about: 'a hint of wide characters is sent though it is longer than PostgreSQL takes',
     witness: 'test/stores/postgres/betweenProcesses.test.ts',
-    edits: [['if (byteLength(payload) > BYTES_MAX) return;', 'if (payload.length > BYTES_MAX) return;']],
+    edits: [
+      ['if (byteLength(payload) > PAYLOAD_BYTES_MAX) return;', 'if (payload.length > PAYLOAD_BYTES_MAX) return;'],
+    ],
   },
 ];

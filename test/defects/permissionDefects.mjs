@@ -81,12 +81,7 @@ export const permissions = [
     id: 'saved-pattern',
     about: 'a rule that "always allow" saves for a file is a pattern that matches others',
     witness: 'test/permissions/commands.property.test.ts',
-    edits: [
-      [
-        "const literal = parts.replace(/[\\\\*?[\\]]/g, '\\\\$&')",
-        "const literal = parts.replace(/[\\\\*?]/g, '\\\\$&')",
-      ],
-    ],
+    edits: [[".replace(/[\\\\*?[\\]{]/g, '\\\\$&')", ".replace(/[\\\\*?{]/g, '\\\\$&')"]],
   },
   {
     id: 'directories-not-followed',
