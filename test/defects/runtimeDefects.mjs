@@ -276,7 +276,7 @@ export const runtime = [
   {
     id: 'decision-of-a-rerun-not-used',
     about: 'the decision of a repeated call is not recorded as used if the run is interrupted after its result',
-    witness: 'test/simulation/regressions.test.ts',
+    witness: 'test/machines/closeCalls.test.ts',
     edits: [
       [
         'reruns.find(({ call, decision }) => decision && call.callId === callId);',

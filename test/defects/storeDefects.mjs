@@ -206,7 +206,7 @@ export const stores = [
   {
     id: 'blobs-before-the-first-entry',
     about: 'blobs that were stored before the first entry stay when the conversation is deleted',
-    witness: 'test/restate/blobStores.test.ts',
+    witness: 'test/stores/postgres/postgres.test.ts',
     edits: [['arrayText([id, ...rows.map((row) => String(row.id))])', 'arrayText(rows.map((row) => String(row.id)))']],
   },
   {

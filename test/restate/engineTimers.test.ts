@@ -39,7 +39,7 @@ interface Held {
 async function hold(
   replies: readonly Reply[],
   policies: NonNullable<AgentOptions['policies']>,
-  { repliesMost = 50, toolMs = 0, isResumed = false } = {},
+  { repliesMost = 50, toolMs = 0, isResumed = false, isCancelled = false } = {},
 ): Promise<Held> {
   let calls = 0;
   const model: Model = {
@@ -75,6 +75,7 @@ async function hold(
           return async (...step: Parameters<EngineAttempt['step']>) => {
             const value = await target.step(...step);
             if (step[0] === 'next') items.push((value as ChainItem).kind);
+            if (isCancelled && items.at(-1) === 'waiting') engine.put({ type: 'cancel', actId: 'd' } as Act);
             return value;
           };
         return typeof own === 'function' ? own.bind(target) : own;
@@ -103,12 +104,17 @@ const entryOf = <T extends LogEntry['type']>(log: readonly LogEntry[], type: T) 
 
 describe('timers of a conversation that an engine holds', () => {
   it('a wait before a retry is a timer of the engine, from the failure on', async () => {
-    const { log, timers, items } = await hold([busy, ended], { modelRetry: { baseMs: 3000, jitter: 0 } });
+    const { log, timers } = await hold([busy, ended], { modelRetry: { baseMs: 3000, jitter: 0 } });
     const retry = entryOf(log, 'model-retry');
     expect(timers).toEqual([{ id: expect.stringContaining('/wait/'), until: (retry?.at ?? 0) + 3000 }]);
     expect(entryOf(log, 'run-stop')?.reason).toBe('completed');
-    // Nothing else was under way, so the engine needed no attempt.
+  });
+
+  it('while nothing but a timer is under way, the engine needs no attempt, and a cancel wakes one', async () => {
+    const modelRetry = { baseMs: 10_000_000, capMs: 10_000_000, jitter: 0 };
+    const { log, items } = await hold([busy], { modelRetry }, { isCancelled: true });
     expect(items.filter((kind) => kind === 'waiting' || kind === 'beat')).toEqual(['waiting']);
+    expect(entryOf(log, 'run-stop')?.cause).toBe('cancelled');
   });
 
   it('while a tool works, an attempt does not only wait, although its run has a time limit', async () => {

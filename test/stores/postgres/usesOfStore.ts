@@ -28,6 +28,18 @@ describe('every combination', () => {
   everyOpening('PostgreSQL', storesOf);
 });
 
+test('the blobs of a conversation without entries in PostgreSQL are deleted with it', async () => {
+  const store = storeOf();
+  const handle = await store.open('blobs');
+  const reference = await handle.putBlob?.(new TextEncoder().encode('bytes'), 'text/plain');
+  await handle.close();
+  await store.delete('blobs');
+  const again = await store.open('blobs');
+  expect(await codeOf(() => again.getBlob?.(reference ?? ''))).toBe('store');
+  await again.close();
+  await store.close();
+});
+
 describe('the opening of a log with an unusual name in PostgreSQL', () => {
   const store = storeOf();
   beforeAll(() => store.list());
