@@ -147,13 +147,13 @@ export const outcomeText = (outcome: string, code: string | undefined): string =
 
 const NOTHING = 'no output';
 
-/** The texts of a result below each other, as the model receives them. */
-const joinedText = (content: readonly StoredPart[]): string =>
-  content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n');
+/** The texts of the content, without images and files. */
+export const joinedText = (content: readonly StoredPart[], separator = '\n'): string =>
+  content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join(separator);
 
 /** The texts of a message below each other. An empty one adds no line. */
 const messageText = (content: readonly StoredPart[]): string =>
-  content.flatMap((part) => (part.type === 'text' && part.text !== '' ? [part.text] : [])).join('\n');
+  joinedText(content.filter((part) => part.type !== 'text' || part.text !== ''));
 
 /** Returns the size of a result. */
 export function sizeText(content: readonly StoredPart[]): string {

@@ -70,7 +70,7 @@ export function blobTable(pool: BlobPool, options: BlobTableOptions = {}): Listi
 }
 
 async function makeTables(pool: BlobPool, schema: string): Promise<void> {
-  // Where all is made, the right to make it is not needed.
+  // Where the tables exist, the right to make tables is not needed.
   const found = await pool.query('select to_regclass($1::text) is not null as made', [lastOfList(schema)]);
   if (found.rows[0]?.made === true) return;
   const contents = `create table if not exists ${schema}.contents

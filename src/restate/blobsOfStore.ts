@@ -69,7 +69,7 @@ export const storeValidator = {
   test: (value: unknown) => hasMethods(value, 'put', 'get', 'delete') || hasMethods(value, 'open', 'list'),
 };
 
-/** The blob store that an option names. The tables of `postgresStore` have a database that also keeps the list. */
+/** The blob store that an option names. A `postgresStore` is used through its pool, and then also keeps the list. */
 export function blobStoreOf(store: BlobStore | LogStore | undefined): BlobStore | undefined {
   if (!store || !('open' in store)) return store;
   const origin = originOf(store);

@@ -26,6 +26,16 @@ function inspectedPage() {
   return { clock, records, observed, messages };
 }
 
+/** A conversation of this model, and the page that shows it. */
+async function shownConversation(model: Model) {
+  const page = inspectedPage();
+  const agent = createAgent({ model });
+  onTestFinished(() => agent.close());
+  const conversation = await agent.open('a');
+  page.observed.attach(conversation);
+  return { ...page, conversation };
+}
+
 describe('a page that reads in time', () => {
   it.each(['text-delta', 'reasoning-delta', 'tool-call-delta'] as const)(
     'it receives each piece of an endless stream of %s once, however much it is in total',
@@ -47,11 +57,7 @@ describe('a page that reads in time', () => {
           yield { type: 'finish', reason: 'stop' };
         },
       };
-      const { clock, observed, messages } = inspectedPage();
-      const agent = createAgent({ model });
-      onTestFinished(() => agent.close());
-      const conversation = await agent.open('a');
-      observed.attach(conversation);
+      const { clock, messages, conversation } = await shownConversation(model);
       const run = conversation.send('go');
       for (let at = 0; at < PIECES; at++) {
         await clock.advance(200);
@@ -86,11 +92,7 @@ describe('calls that a reply writes at the same time', () => {
         yield { type: 'finish', reason: 'stop' };
       },
     };
-    const { clock, observed, messages } = inspectedPage();
-    const agent = createAgent({ model });
-    onTestFinished(() => agent.close());
-    const conversation = await agent.open('a');
-    observed.attach(conversation);
+    const { clock, messages, conversation } = await shownConversation(model);
     await conversation.send('go').result;
     await clock.advance(200);
     const texts = ['', ''];

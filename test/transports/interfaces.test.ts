@@ -316,6 +316,28 @@ describe('a fold with hand-written input', () => {
     expect(events.at(-1)?.outcome?.type).toBe(outcome);
   });
 
+  it('a log in which the model fails while a call waits ends with the error and without an interrupt, after an event for the call', async () => {
+    const { conversation } = await bench({
+      tools: [echoTool('ask').tool, echoTool('echo').tool],
+      plugins: [asks().plugin],
+      policies: { onPartialSuspend: 'continue' },
+      replies: [
+        [call('a', 'ask', { m: '' }), call('b', 'echo', { m: '' })],
+        new ModelError({ code: 'auth', retryable: false }),
+      ],
+    });
+    expect((await conversation.send('go').result).termination).toBe('Error');
+    const log = conversation.log();
+    expect(log.some((entry) => entry.type === 'tool-suspended' && entry.callId === 'a')).toBe(true);
+    const events = await eventsOf(log);
+    await lastValueFrom(from(events).pipe(verifyEvents(false) as never, toArray()));
+    expect(events.at(-1)).toMatchObject({ type: 'RUN_ERROR', code: 'model' });
+    expect(events.filter(({ name }) => name === 'runchart.tool-suspended')).toMatchObject([
+      { value: { toolCallId: 'a' } },
+    ]);
+    expect(events.filter(({ type }) => type === 'RUN_FINISHED')).toEqual([]);
+  });
+
   it('a call with a result no longer waits', async () => {
     const suspended = (callId: string): Item =>
       entry({ type: 'tool-suspended', callId, suspension: 1, reason: 'pay?' });

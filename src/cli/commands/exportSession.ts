@@ -4,9 +4,10 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import type { LogEntry, StoredPart } from '../../../machines/internal.ts';
+import type { LogEntry } from '../../../machines/internal.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
 import { printable, sourceText } from '../../printable.ts';
+import { joinedText } from '../renderLog.ts';
 
 /** `fileName`: its end says the form, `.json` or Markdown. Returns the path. Rejects if the file exists. */
 export async function exportSession(conversation: Conversation, fileName: string): Promise<string> {
@@ -23,10 +24,10 @@ export function markdownOf(entries: readonly LogEntry[], id: string): string {
   const names = new Map<string, string>();
   const parts = entries.flatMap((entry): string[] => {
     if (entry.type === 'user-message')
-      return [`## ${entry.kind === 'steer' ? 'You (steering)' : 'You'}`, textsOf(entry.content, '\n\n')];
+      return [`## ${entry.kind === 'steer' ? 'You (steering)' : 'You'}`, joinedText(entry.content, '\n\n')];
     if (entry.type === 'tool-result') {
       const name = names.get(entry.callId) ?? entry.callId;
-      return [`Result of ${name}: ${entry.outcome}`, fenced(textsOf(entry.content, '\n'), '')];
+      return [`Result of ${name}: ${entry.outcome}`, fenced(joinedText(entry.content), '')];
     }
     if (entry.type === 'run-stop' && entry.reason !== 'completed')
       return [`*${[entry.reason, entry.cause].filter(Boolean).join(': ')}*`];
@@ -43,9 +44,6 @@ export function markdownOf(entries: readonly LogEntry[], id: string): string {
   });
   return `# Session ${id}\n\n${parts.join('\n\n')}\n`;
 }
-
-const textsOf = (content: readonly StoredPart[], separator: string): string =>
-  content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join(separator);
 
 /** A fence that the text does not contain. */
 function fenced(text: string, language: string): string {

@@ -40,7 +40,7 @@ export interface EngineTimer {
   readonly of?: string;
 }
 
-/** What an attempt is told while it waits for the engine. */
+/** Receives what comes while an attempt waits for the engine. */
 export interface AttemptListener {
   /** Acts wait. */
   rung(): Promise<void>;
@@ -89,13 +89,13 @@ export interface EngineAttempt {
     subAgent?: string,
   ): { put(bytes: Uint8Array, mediaType: string): string; get(reference: string): Promise<Uint8Array> } | undefined;
   /**
-   * Executes `act` and records what it gives, as JSON; a later attempt receives the record. `listener` is told what comes
-   * meanwhile. Rejects if this attempt is over.
+   * Executes `act` and records its result as JSON. A later attempt receives the record. `listener` receives the acts and timers that
+   * come during the step. Rejects if this attempt is over.
    */
   step<T>(name: string, act: () => T | Promise<T>, listener?: AttemptListener): Promise<T>;
-  /** The engine waits until the timer elapses, also while there is no attempt. A step or `listen` tells when it has. */
+  /** Starts a timer of the engine, which also runs while there is no attempt. A later step or `listen` reports its end. */
   startTimer(timer: EngineTimer): void;
-  /** Resolves after `listener` was told that acts wait or a timer has elapsed. The engine needs no attempt until then. */
+  /** Waits for acts or the end of a timer, and resolves after `listener` has received it. The engine needs no attempt until then. */
   listen(listener: AttemptListener): Promise<void>;
   /** Takes the acts that wait, in order. `isListening`: further ones ring during the next step. */
   takeActs(isListening: boolean): Promise<readonly WaitingAct[]>;

@@ -17,9 +17,9 @@ export type HubMessage = { readonly id: string } & (
   | { readonly type: 'appended'; readonly length: number; readonly isReplyOpen: boolean }
   /** A signal that is complete by itself. */
   | { readonly type: 'single'; readonly next: number; readonly signal: Live }
-  /** The text of a reply goes on with its signal of this number. */
+  /** More text of a reply. `from`: the number of its first signal. */
   | ({ readonly type: 'text'; readonly reply: number; readonly from: number } & PlacedSignals)
-  /** All that a reply has streamed, up to before this number, in parts. */
+  /** A copy of a reply in parts: all signals before the number `upTo`. */
   | ({
       readonly type: 'so-far';
       readonly reply: number;

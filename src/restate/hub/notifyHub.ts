@@ -32,14 +32,14 @@ const optionsValidator = object({
   },
 });
 
-/** Text waits so long for more of it. */
+/** Text is held for this time, so that more of it is sent together. */
 const TEXT_MS = 50;
 const RETRY_MS = 1000;
 const ANSWER_MS = 10_000;
-/** A reply of so many characters is repeated once a second, for those who begin to watch; a longer one less often. */
+/** A reply of up to this length is repeated once a second, for watchers that join. A longer one is repeated less often. */
 const REPEATED_CHARACTERS = 20_000;
 const REPEAT_MS = 1000;
-/** A reply without a signal for so long is no longer kept: its attempt is over. */
+/** A reply is dropped after this time without a signal: its attempt is over. */
 const SILENT_MS = 600_000;
 
 interface Reply {
@@ -209,7 +209,7 @@ class DatabaseHub implements NotifyHub {
       const isSent = await this.#sendAll();
       if (!isSent) {
         await this.#wait(RETRY_MS, false);
-        // It is too late for what came meanwhile.
+        // Signals that came meanwhile are too old to be sent.
         this.#lose();
       } else if (this.#waiting.length > 0) await this.#wait(this.#isUrgent ? 0 : TEXT_MS, true);
     }

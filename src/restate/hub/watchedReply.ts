@@ -12,7 +12,7 @@ interface Placed {
   signal: Live;
 }
 
-/** A reply with more characters cannot be joined in its middle. */
+/** A watcher cannot join a reply with more characters before its end. */
 const CHARACTERS_MAX = 200_000;
 
 const placeOf = ({ path = [] }: Live): string => JSON.stringify(path);
@@ -45,7 +45,7 @@ export class StreamedSignals {
     else this.#signals?.push({ next, signal });
   }
 
-  /** The log has so many entries. True if nothing is left that comes after them. */
+  /** Takes the new length of the log. Returns true if no signal is left that comes after it. */
   landed(length: number, isReplyOpen: boolean): boolean {
     if (isReplyOpen) {
       this.#signals = this.#signals?.map(({ next, signal }) => ({ next: Math.max(next, length), signal }));
@@ -61,7 +61,7 @@ export class StreamedSignals {
     return false;
   }
 
-  /** Removes all that is shown. */
+  /** The resets that remove everything that is shown. */
   get resets(): readonly Live[] {
     return [...this.#resets.values()];
   }
@@ -184,7 +184,7 @@ export class WatchedReply {
   }
 
   #give(watcher: Watcher, signal: HubSignal): void {
-    // One that was called before may have ended it.
+    // An earlier receiver may have ended this subscription.
     if (!this.#watchers.has(watcher)) return;
     try {
       watcher.receive(signal);

@@ -65,36 +65,44 @@ describe('the contexts of a log', () => {
   });
 });
 
-describe('the contexts of an app', () => {
-  async function openApp() {
-    const page = await openPage();
-    const { server } = page;
-    const chart = {
-      name: 'app',
-      root: { id: 'app', key: 'app', type: 'atomic', states: [], transitions: [] },
-    } as const;
-    let n = 0;
-    const at = { at: 0 };
+/** An app with one actor, and its contexts. */
+async function openApp() {
+  const page = await openPage();
+  const { server } = page;
+  const chart = {
+    name: 'app',
+    root: { id: 'app', key: 'app', type: 'atomic', states: [], transitions: [] },
+  } as const;
+  let n = 0;
+  const at = { at: 0 };
+  server.say(
+    { n: n++, ...at, type: 'chart', chart: 'app#0', drawn: chart },
+    { n: n++, ...at, type: 'conversation', conversation: 'app-1', of: 'xstate' },
+    { n: n++, ...at, type: 'actor', actor: 'a0', conversation: 'app-1', name: 'x:0', chart: 'app#0' },
+  );
+  page.openConversation('app-1');
+  page.tab.value = 'context';
+  server.take();
+  const events = (count: number): void =>
     server.say(
-      { n: n++, ...at, type: 'chart', chart: 'app#0', drawn: chart },
-      { n: n++, ...at, type: 'conversation', conversation: 'app-1', of: 'xstate' },
-      { n: n++, ...at, type: 'actor', actor: 'a0', conversation: 'app-1', name: 'x:0', chart: 'app#0' },
+      ...Array.from(
+        { length: count },
+        () => ({ n: n++, ...at, type: 'event', actor: 'a0', event: { type: 'GO' } }) as const,
+      ),
     );
-    page.openConversation('app-1');
-    page.tab.value = 'context';
-    server.take();
-    const event = (): void => server.say({ n: n++, ...at, type: 'event', actor: 'a0', event: { type: 'GO' } });
-    /** Waits for a request, and answers it. */
-    const answer = async (context: object | null): Promise<unknown> => {
-      vi.advanceTimersByTime(150);
-      const [request] = server.take();
-      if (request) server.say({ type: 'answer', ask: request.ask, value: context as never });
-      for (let turn = 0; turn < 10; turn++) await Promise.resolve();
-      return request && { type: request.type, actor: request.actor };
-    };
-    return { ...page, event, answer };
-  }
+  const event = (): void => events(1);
+  /** Waits for a request, and answers it. */
+  const answer = async (context: object | null): Promise<unknown> => {
+    vi.advanceTimersByTime(150);
+    const [request] = server.take();
+    if (request) server.say({ type: 'answer', ask: request.ask, value: context as never });
+    for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+    return request && { type: request.type, actor: request.actor };
+  };
+  return { ...page, event, events, answer };
+}
 
+describe('the contexts of an app', () => {
   it('are requested after each move of its actor, soon after the last of several, while the tab is open', async () => {
     const { answer, event, names, sampleCount, isOfSamples, tab, server } = await openApp();
     expect(isOfSamples.value).toBe(true);
@@ -156,45 +164,12 @@ describe('the contexts of an app', () => {
 });
 
 describe('the contexts of an app with many events', () => {
-  async function openApp() {
-    const page = await openPage();
-    const { server } = page;
-    const chart = {
-      name: 'app',
-      root: { id: 'app', key: 'app', type: 'atomic', states: [], transitions: [] },
-    } as const;
-    let n = 0;
-    server.say(
-      { n: n++, at: 0, type: 'chart', chart: 'app#0', drawn: chart },
-      { n: n++, at: 0, type: 'conversation', conversation: 'app-1', of: 'xstate' },
-      { n: n++, at: 0, type: 'actor', actor: 'a0', conversation: 'app-1', name: 'x:0', chart: 'app#0' },
-    );
-    page.openConversation('app-1');
-    page.tab.value = 'context';
-    server.take();
-    const events = (count: number): void =>
-      server.say(
-        ...Array.from(
-          { length: count },
-          () => ({ n: n++, at: 0, type: 'event', actor: 'a0', event: { type: 'GO' } }) as const,
-        ),
-      );
-    const answer = async (context: object): Promise<boolean> => {
-      vi.advanceTimersByTime(150);
-      const [request] = server.take();
-      if (request) server.say({ type: 'answer', ask: request.ask, value: context as never });
-      for (let turn = 0; turn < 10; turn++) await Promise.resolve();
-      return request !== undefined;
-    };
-    return { ...page, events, answer };
-  }
-
   it('are requested after more events than the page keeps', async () => {
     const { events, answer, names } = await openApp();
     for (let times = 0; times < 3; times++) events(2000);
-    expect(await answer({ count: 6000 })).toBe(true);
+    expect(await answer({ count: 6000 })).toBeDefined();
     events(1);
-    expect(await answer({ count: 6001 })).toBe(true);
+    expect(await answer({ count: 6001 })).toBeDefined();
     expect(names()).toEqual(['event 6002', 'event 6003']);
   });
 
