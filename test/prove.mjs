@@ -87,7 +87,12 @@ const JOBS = [
   ),
   tests('explore', 'test/simulation/explore'),
   tests('paths', 'test/paths'),
-  tests('lives', 'test/simulation/lives', 'test/simulation/tape', 'test/simulation/regressions'),
+  tests('engine lives', 'test/simulation/engine', 'test/simulation/shared'),
+  tests(
+    'random agents',
+    ...['choiceTape', 'rightAgents', 'ownAgent', 'callerCode'].map((name) => `test/simulation/${name}`),
+  ),
+  tests('lives', 'test/simulation/lives', 'test/simulation/regressions'),
   script(
     'browser',
     ['test/browser/runBrowser.mjs'],
