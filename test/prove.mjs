@@ -1,7 +1,8 @@
 /**
  * `npm run prove` runs more than `npm test`, with three jobs in parallel. With `EXHAUSTIVE=1` it runs everything. It
- * prints each start and end, then a table with the counts of each job. `--only walk,crash` selects jobs. Invariant: a
- * job fails if its exit code is not 0 or its figures cannot be read. Its output is then shown.
+ * prints each start and end, then a table with the counts of each job. `--only walk,crash` selects jobs, and `--rest` adds the
+ * test files that have one size. Invariant: a job fails if its exit code is not 0 or its figures cannot be read. Its output is
+ * then shown.
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -62,15 +63,19 @@ const counts = (pattern, figures) => (output) => {
 };
 const ofAll = (found, all) => ({ passed: found, failed: all - found });
 
-/** Files whose size is the tier's, in no folder that has a job of its own. */
-const OWN = /^test\/(interpreter|paths|simulation|crash|e2e|walk|browser|support)\//;
-const atLength = readdirSync(join(root, 'test'), { recursive: true })
+/** Folders that have a job of their own. */
+const OWN = /^test\/(interpreter|paths|simulation|crash|e2e|walk|browser)\//;
+const files = readdirSync(join(root, 'test'), { recursive: true })
   .map((file) => `test/${file}`)
-  .filter((file) => file.endsWith('.test.ts') && !OWN.test(file))
-  .filter((file) => readFileSync(join(root, file), 'utf8').includes('support/tier.ts'));
+  .filter((file) => file.endsWith('.test.ts') && !OWN.test(file));
+/** The tier decides on the size of these. */
+const isSized = (file) =>
+  /\b(proves|sampled|volume)\b.* from '[./]*\/support\/tier\.ts'/.test(readFileSync(join(root, file), 'utf8'));
+const atLength = files.filter(isSized);
+const rest = files.filter((file) => !isSized(file));
 
 const exhausts = process.env.EXHAUSTIVE === '1';
-const defects = ['test/defects/runDefects.mjs', '--every', exhausts ? '1' : '4', '--share'];
+const defects = ['test/defects/runDefects.mjs', '--every', exhausts ? '1' : '8', '--share'];
 
 /** The longest first, so that nothing is left alone at the end. */
 const JOBS = [
@@ -82,7 +87,7 @@ const JOBS = [
   script('defects 2', [...defects, '2/2'], counts(/^(\d+) of (\d+) found.*$/m, ofAll)),
   script(
     'mutants',
-    ['test/mutate/runMutants.mjs', '--threads', '1', '--in', 'charts', '--every', exhausts ? '1' : '8'],
+    ['test/mutate/runMutants.mjs', '--threads', '1', '--in', 'charts', '--every', exhausts ? '1' : '12'],
     counts(/^(\d+) of (\d+) mistakes noticed.*$/m, ofAll),
   ),
   tests('explore', 'test/simulation/explore'),
@@ -90,7 +95,7 @@ const JOBS = [
   tests('engine lives', 'test/simulation/engine', 'test/simulation/shared'),
   tests(
     'random agents',
-    ...['choiceTape', 'rightAgents', 'ownAgent', 'callerCode'].map((name) => `test/simulation/${name}`),
+    ...['choiceTape', 'rightAgents', 'ownAgent', 'callerCode', 'drawn'].map((name) => `test/simulation/${name}`),
   ),
   tests('lives', 'test/simulation/lives', 'test/simulation/regressions'),
   script(
@@ -107,7 +112,8 @@ const JOBS = [
   tests('crash', 'test/crash'),
 ];
 
-const { values } = parseArgs({ options: { only: { type: 'string' } } });
+const { values } = parseArgs({ options: { only: { type: 'string' }, rest: { type: 'boolean' } } });
+if (values.rest) JOBS.push(tests('rest 1', '--shard=1/2', ...rest), tests('rest 2', '--shard=2/2', ...rest));
 const wanted = values.only?.split(',');
 for (const name of wanted ?? []) {
   if (!JOBS.some((job) => job.name === name))

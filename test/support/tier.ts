@@ -1,6 +1,6 @@
 /**
  * The volume of each proof in a test run. Each row has up to three figures. `npm test` takes the first, in about
- * three minutes on two cores. `npm run prove` takes the second, in about 14 minutes. `EXHAUSTIVE=1 npm run prove` takes
+ * three minutes on two cores. `npm run prove` takes the second, in about ten minutes. `EXHAUSTIVE=1 npm run prove` takes
  * the third, if there is one, and takes an hour or two. Invariant: no other place decides on volume. The sources
  * determine the sample, as they determine all random data (`sourceSeed.ts`).
  */
@@ -15,9 +15,9 @@ const VOLUME = {
   /** Simulated lives: half with the first seeds, half with seeds of the sources. */
   lives: [160, 2_000],
   /** Lives of several processes over one simulated database; half with seeds of the sources. */
-  sharedLives: [40, 1_000, 10_000],
+  sharedLives: [40, 500, 10_000],
   /** Lives of a conversation that a durable engine holds; half with seeds of the sources. */
-  engineLives: [20, 400, 5_000],
+  engineLives: [20, 150, 5_000],
   /** Generated orders of the statements of the store in PostgreSQL, compared with the simulated database. */
   statementOrders: [3, 60, 300],
   /** Lives in which XState runs beside the compiled plans, and random charts run by both. */
@@ -32,7 +32,7 @@ const VOLUME = {
   /** Lives of an agent with a mistake that breaks a promise to its author; it shows in the first few. */
   brokenLives: [6, 40],
   /** Lives of each agent that makes no mistake. */
-  rightLives: [6, 60, 200],
+  rightLives: [6, 30, 200],
   /** One in this many starts of a chart. The sources determine which ones. */
   startOf: [12, 1],
   /** Paths that run from one start, spread evenly over all generated paths. */
