@@ -47,6 +47,8 @@ export {
   type CallRecord,
   type CycleRequest,
   choicesOf,
+  isOver,
+  isRetried,
   judgeDecision,
   originOf,
   rerunOf,

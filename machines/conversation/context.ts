@@ -295,7 +295,11 @@ export const closeCycle = (): Change => ({ open: noOpenCalls, waiting: false });
 
 /** The queue is unchanged: its messages were accepted, and none of them has counted. */
 export const rewindLog = ({ context, event }: Args): Change =>
-  event.type === 'rewind.requested' ? { ...closeCycle(), queue: asLogged(context, event.of).queue } : {};
+  event.type === 'rewind.requested'
+    ? { ...closeCycle(), ...dropRetries(), queue: asLogged(context, event.of).queue }
+    : {};
+
+export const dropRetries = (): Change => ({ retries: [] });
 
 /** The message that replaces the waiting cycle. */
 export const takeNext = ({ event }: Args): Change =>

@@ -272,7 +272,7 @@ const config = {
           target: 'closing',
           actions: [...close, answer('cancelled')],
         },
-        'rewind.requested': { target: 'closing', actions: [...close, answer('rewound')] },
+        'rewind.requested': { target: 'closing', actions: [...close, update(assigns.dropRetries), answer('rewound')] },
         'append.failed': { actions: unsettle },
       },
     },

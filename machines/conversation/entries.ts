@@ -20,12 +20,11 @@ export const queuedEntries = ({ context: { runId }, event }: Args): NewEntry[] =
   event.type === 'message.sent' ? [{ runId, type: 'message-queued', ...queued(event) }] : [];
 
 /** Calls that a resumption might have run again. A new request abandons them with the outcome `unknown`. */
-export const leftBehindEntries = ({ context: { runId, open }, event }: Args): NewEntry[] =>
-  syntheticResults(
-    runId,
-    (('of' in event && event.of?.waits) || open).reruns.map(({ call }) => call.callId),
-    'unknown',
-  );
+export const leftBehindEntries = (args: Args): NewEntry[] =>
+  syntheticResults(args.context.runId, idsOf(openNow(args).reruns), 'unknown');
+
+/** What waits according to the log, where it is complete, or else to the chart. */
+const openNow = ({ context, event }: Args): OpenCalls => ('of' in event && event.of?.waits) || context.open;
 
 export const returnedEntries = ({ context: { runId }, event }: Args): NewEntry[] =>
   event.type === 'message.returned'
@@ -60,40 +59,47 @@ const idsOf = (calls: readonly { call: { callId: string } }[]): string[] => call
 const callsOver = (runId: string, open: OpenCalls, waiting: readonly NewEntry[]): NewEntry[] => [
   ...waiting,
   ...syntheticResults(runId, idsOf(open.kept), 'skipped'),
-  ...syntheticResults(runId, idsOf(open.reruns), 'unknown'),
+  ...syntheticResults(runId, [...new Set(idsOf(open.reruns))], 'unknown'),
   ...expiredEntries(runId, earlyDecisions(open)),
 ];
-const cancelledCalls = (runId: string, open: OpenCalls): NewEntry[] =>
-  callsOver(runId, open, syntheticResults(runId, idsOf(open.suspended), 'cancelled'));
+/** A rewind also ends the calls that the host wants retried. */
+function cancelledCalls({ context: { runId, retries }, event }: Args, waits: OpenCalls): NewEntry[] {
+  const open = event.type === 'rewind.requested' ? { ...waits, reruns: [...waits.reruns, ...retries] } : waits;
+  return callsOver(runId, open, syntheticResults(runId, idsOf(open.suspended), 'cancelled'));
+}
 
-const rewoundEntry = ({ event }: Pick<Args, 'event'>): NewEntry[] =>
+const rewoundEntry = ({ event }: Args): NewEntry[] =>
   event.type === 'rewind.requested' ? [{ runId: null, type: 'rewound', toSeq: event.toSeq }] : [];
 
 /** Ends a waiting cycle: its calls get their results, and the stop is written (docs/internals/model.md, Boundary Rule). */
-const stopEntries = (runId: string, cause: string, event?: Args['event']): NewEntry[] => [
-  { runId, type: 'run-stop', reason: 'interrupted', cause },
-  ...(event ? rewoundEntry({ event }) : []),
-  { runId, type: 'checkpoint', boundary: 'RunFinished' },
-];
+function stopEntries(args: Args, cause: string): NewEntry[] {
+  const { runId } = args.context;
+  return [
+    { runId, type: 'run-stop', reason: 'interrupted', cause },
+    ...rewoundEntry(args),
+    { runId, type: 'checkpoint', boundary: 'RunFinished' },
+  ];
+}
 
 /** A rewind of a waiting conversation cancels its cycle. Both are one append. */
-export const cancelledCallsAndStop = ({ context: { runId, open }, event }: Args): NewEntry[] => [
-  ...cancelledCalls(runId, open),
-  ...stopEntries(runId, 'cancelled', event),
+export const cancelledCallsAndStop = (args: Args): NewEntry[] => [
+  ...cancelledCalls(args, args.context.open),
+  ...stopEntries(args, 'cancelled'),
 ];
 
 /** A rewind while no cycle waits. Calls that a resumption might have run again are over. */
-export const rewindEntries = ({ context: { runId, open }, event }: Args): NewEntry[] => [
-  ...cancelledCalls(runId, ('of' in event && event.of?.waits) || open),
-  ...rewoundEntry({ event }),
+export const rewindEntries = (args: Args): NewEntry[] => [
+  ...cancelledCalls(args, openNow(args)),
+  ...rewoundEntry(args),
 ];
 
 /** A superseding message also replaces decisions that were taken and not yet carried out. */
-export function deniedCallsAndStop({ context: { runId, open } }: Args): NewEntry[] {
+export function deniedCallsAndStop(args: Args): NewEntry[] {
+  const { runId, open } = args.context;
   const denied = open.suspended.map(({ call: { callId } }): NewEntry => {
     return { runId, type: 'tool-result', callId, outcome: 'failed', content, code: 'denied' };
   });
-  return [...callsOver(runId, open, denied), ...stopEntries(runId, 'superseded')];
+  return [...callsOver(runId, open, denied), ...stopEntries(args, 'superseded')];
 }
 
 export const askStop =

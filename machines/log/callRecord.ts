@@ -99,9 +99,15 @@ export interface LoggedCalls {
   held: number;
 }
 
-/** Decisions that a call has not used. A call that ended uses none, unless it runs again. */
-const heldFor = ({ status, settled, decisions, used }: CallRecord): number =>
-  status === 'ended' && settled !== 'retry' ? 0 : [...decisions.keys()].filter((number) => !used.has(number)).length;
+/** The outcome of the call was unknown, and the host wants it to run again. */
+export const isRetried = ({ status, settled }: CallRecord): boolean => status === 'ended' && settled === 'retry';
+
+/** The call has its result and does not run again. */
+export const isOver = (record: CallRecord): boolean => record.status === 'ended' && record.settled !== 'retry';
+
+/** Decisions that a call has not used. A call that is over uses none. */
+const heldFor = (record: CallRecord): number =>
+  isOver(record) ? 0 : [...record.decisions.keys()].filter((number) => !record.used.has(number)).length;
 
 /** Shared by most calls. */
 const UNDECIDED: CallRecord['decisions'] = new Map();
@@ -138,9 +144,9 @@ function applyResult(logged: LoggedCalls, record: CallRecord, entry: Extract<Log
   // The call ran again, so the settlement of the host is kept.
   if (record.settled === 'retry') delete record.settled;
   if (entry.code !== undefined) record.code = entry.code;
-  logged.open.delete(entry.callId);
-  if (entry.outcome === 'unknown') logged.unsettled.add(entry.callId);
-  else logged.unsettled.delete(entry.callId);
+  logged.open.delete(record.callId);
+  if (entry.outcome === 'unknown') logged.unsettled.add(record.callId);
+  else logged.unsettled.delete(record.callId);
 }
 
 /** Records that an early decision has expired. */
@@ -165,15 +171,15 @@ function changeArgs(record: CallRecord, args: Json | undefined) {
 export function applyCallEntry(logged: LoggedCalls, entry: Extract<LogEntry, { callId: string }>) {
   const record = logged.calls.get(entry.callId);
   if (!record) return;
-  const before = heldFor(record);
+  logged.held -= heldFor(record);
   changeRecord(logged, record, entry);
-  logged.held += heldFor(record) - before;
+  logged.held += heldFor(record);
 }
 
 function changeRecord(logged: LoggedCalls, record: CallRecord, entry: Extract<LogEntry, { callId: string }>) {
   switch (entry.type) {
     case 'tool-started':
-      if (record.status !== 'ended' || record.settled === 'retry') {
+      if (!isOver(record)) {
         record.status = 'started';
         logged.open.add(record.callId);
       }
@@ -183,11 +189,12 @@ function changeRecord(logged: LoggedCalls, record: CallRecord, entry: Extract<Lo
       changeArgs(record, entry.args);
       return;
     case 'tool-suspended':
-      if (record.status === 'ended' && record.settled !== 'retry') return;
+      // A repeated entry does not make a call wait again that has started since.
+      if (isOver(record) || entry.suspension <= record.suspension) return;
       record.status = 'suspended';
       logged.open.add(record.callId);
       record.suspension = entry.suspension;
-      if (!record.decisions.has(entry.suspension + 1)) logged.early.delete(entry.callId);
+      if (!record.decisions.has(entry.suspension + 1)) logged.early.delete(record.callId);
       record.reason = entry.reason;
       delete record.idempotencyKey;
       if (entry.payload === undefined) delete record.payload;
@@ -198,7 +205,7 @@ function changeRecord(logged: LoggedCalls, record: CallRecord, entry: Extract<Lo
     case 'decision':
       if (!record.decisions.has(entry.suspension))
         record.decisions = new Map(record.decisions).set(entry.suspension, entry.decision);
-      if (entry.suspension > record.suspension) logged.early.add(entry.callId);
+      if (entry.suspension > record.suspension) logged.early.add(record.callId);
       return;
     case 'decision-consumed':
       record.used = new Set(record.used).add(entry.suspension);
@@ -206,12 +213,14 @@ function changeRecord(logged: LoggedCalls, record: CallRecord, entry: Extract<Lo
     case 'tool-result':
       return applyResult(logged, record, entry);
     case 'call-settled':
-      record.settled = 'ran' in entry.how ? 'ran' : 'retry' in entry.how ? 'retry' : 'didNotRun';
+      // Only an unknown outcome is settled.
+      if (record.outcome && record.outcome !== 'unknown') return;
       logged.unsettled.delete(entry.callId);
-      if (record.settled === 'ran') record.outcome = 'succeeded';
-      if (record.settled === 'didNotRun') record.outcome = 'cancelled';
-      if (record.settled === 'retry') dropEarlyDecisions(logged, record);
-      return;
+      if ('retry' in entry.how) {
+        record.settled = 'retry';
+        return dropEarlyDecisions(logged, record);
+      }
+      [record.settled, record.outcome] = 'ran' in entry.how ? ['ran', 'succeeded'] : ['didNotRun', 'cancelled'];
   }
 }
 
@@ -243,16 +252,12 @@ export interface Judgement {
   suspension: number;
 }
 
-/** The suspension that a decision without a number refers to: the current one, or the next one. */
-function suspensionOf(record: CallRecord, decision: Decision): number {
-  return decision.suspension ?? Math.max(1, record.suspension);
-}
-
 /** What a decision does to this call now. Decisions that are `applied` or `held` must be made durable. */
 export function judgeDecision(record: CallRecord | undefined, decision: Decision): Judgement {
-  if (!record) return { receipt: 'unknown', suspension: decision.suspension ?? 1 };
-  const suspension = suspensionOf(record, decision);
+  // A decision without a number is for the current suspension, or for the first one.
+  const suspension = decision.suspension ?? Math.max(1, record?.suspension ?? 0);
   const judgement = (receipt: DecisionReceipt): Judgement => ({ receipt, suspension });
+  if (!record) return judgement('unknown');
   const first = record.decisions.get(suspension);
   if (suspension < record.suspension) return judgement('stale');
   // A call that was cancelled or never suspended ended without using the decision.

@@ -15,6 +15,7 @@ import {
   type CycleRequest,
   choicesOf,
   expireEarlyDecision,
+  isRetried,
   type LoggedCalls,
   noRequest,
   replayable,
@@ -270,8 +271,7 @@ export function goesOn({ asked, calls, cycle, open, stop }: LogState): boolean {
 
 /** Whether a resume has something to do: in the last cycle, or for calls of cycles that have ended. */
 export function isUnfinished(logState: LogState): boolean {
-  const retried = [...logState.calls.values()].some((call) => call.settled === 'retry' && call.status === 'ended');
-  return goesOn(logState) || retried || logState.open.size > 0;
+  return goesOn(logState) || [...logState.calls.values()].some(isRetried) || logState.open.size > 0;
 }
 
 /** The open calls of a log at rest. */

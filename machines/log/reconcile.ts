@@ -9,6 +9,7 @@
 import type { ToolResultEntry } from '../calls.ts';
 import { RESULT_TEXTS, UNSTARTED } from '../transcript/texts.ts';
 import type { NewEntry } from '../vocabulary.ts';
+import { isOver } from './callRecord.ts';
 import type { LogState } from './logState.ts';
 
 /** The codes of results that the library writes. */
@@ -168,7 +169,7 @@ class Reconciler {
     if (this.#answered?.has(callId)) return false;
     const record = this.#logState.calls.get(callId);
     if (!record) return this.entries.some((entry) => isCall(entry, callId));
-    return record.status !== 'ended' || record.settled === 'retry';
+    return !isOver(record);
   }
 }
 

@@ -9,7 +9,7 @@ import { type ConversationInput, runOf } from '../conversation/context.ts';
 import type { Settings } from '../run/runContext.ts';
 import { PROCESS_ENDED, PROCESS_ENDED_BEFORE } from '../transcript/texts.ts';
 import type { NewEntry } from '../vocabulary.ts';
-import { type CallRecord, expiredEntries, rerunOf } from './callRecord.ts';
+import { type CallRecord, expiredEntries, isRetried, rerunOf } from './callRecord.ts';
 import { countersOf, type LogState, openCalls } from './logState.ts';
 
 /** The result of a call that was open when the process ended. A started call of an idempotent tool runs again instead. */
@@ -58,8 +58,7 @@ export function repairs(logState: LogState, idempotent: (name: string) => boolea
 }
 
 /** Calls with an unknown outcome that the host wants to run again. */
-export const retriesOf = (logState: LogState): Rerun[] =>
-  [...logState.calls.values()].filter(({ settled, status }) => settled === 'retry' && status === 'ended').map(rerunOf);
+export const retriesOf = (logState: LogState): Rerun[] => [...logState.calls.values()].filter(isRetried).map(rerunOf);
 
 /** The input of the conversation's chart, from a log at rest. */
 export const restored = (logState: LogState, settings: Settings): ConversationInput => ({

@@ -4,10 +4,10 @@
  */
 import {
   addUsage,
-  type CallRecord,
   type CycleRequest,
   type Decision,
   type DecisionReceipt,
+  isRetried,
   type LogEntry,
   type LogState,
   openCalls,
@@ -37,9 +37,6 @@ interface SubAgentDependencies {
   /** Called with the state of its log when it was closed. */
   onClosed(logState: LogState): void;
 }
-
-/** The outcome of the call was unknown, and the host asked for a retry. */
-const isRetried = ({ settled, status }: CallRecord): boolean => settled === 'retry' && status === 'ended';
 
 export class SubAgent {
   readonly task: Task;

@@ -109,7 +109,7 @@ describe('what may follow', () => {
 
   it('a second result is accepted if the host wants the call run again', () => {
     const retry: NewEntry = { runId: 'r', type: 'call-settled', callId: 'c', how: { retry: true } };
-    expect(accepted([begun('r'), made('c'), result('c'), retry], [result('c'), result('c')])).toEqual([
+    expect(accepted([begun('r'), made('c'), unknown('c'), retry], [result('c'), result('c')])).toEqual([
       'tool-result c',
     ]);
   });

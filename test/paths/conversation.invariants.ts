@@ -56,6 +56,9 @@ function dueAnswer(trace: Trace): string {
 
 /** A close cancels a run, and leaves a waiting cycle as it is. */
 const isCancel = (trace: Trace): boolean => ['cancel.requested', 'close.requested'].includes(cameOf(trace).type);
+/** Calls that a rewind ends, because the host wanted them retried. */
+const rewoundRetries = (trace: Trace): string[] =>
+  cameOf(trace).type === 'rewind.requested' && trace.before ? retriesOf(trace.before) : [];
 /** No run is active, and none is about to start. */
 const isAtRest = (trace: Trace): boolean => !['busy', 'superseding'].includes(wasIn(trace));
 
@@ -220,7 +223,8 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       if (!cancelled && !superseded) return hold(trace.now('checkpoint').length === 0, 'a checkpoint');
       const { suspended, kept, reruns } = openOf(isCut(trace) ? trace : trace.before);
       const results = trace.now('tool-result');
-      same('results', results.map(({ callId }) => callId).sort(), idsOf([...suspended, ...kept, ...reruns]).sort());
+      const due = [...idsOf([...suspended, ...kept, ...reruns]), ...rewoundRetries(trace)];
+      same('results', results.map(({ callId }) => callId).sort(), [...new Set(due)].sort());
       const how = cancelled ? ['cancelled', 'cancelled'] : ['failed', 'denied'];
       for (const { call } of suspended) {
         const result = results.find(({ callId }) => callId === call.callId);
@@ -285,7 +289,8 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       if (!rewindsAtRest(trace)) return;
       const { suspended, kept, reruns } = wasIn(trace) === 'late' ? openOf(trace) : openAt(trace);
       const results = trace.now('tool-result').map(({ callId }) => callId);
-      same('results', results.sort(), idsOf([...suspended, ...kept, ...reruns]).sort());
+      const due = [...idsOf([...suspended, ...kept, ...reruns]), ...rewoundRetries(trace)];
+      same('results', results.sort(), [...new Set(due)].sort());
       same(
         'nothing is asked',
         trace.asked.filter((request) => !REPORT_KINDS.has(request.kind)),

@@ -146,6 +146,7 @@ export function retriesOf(trace: Trace): string[] {
   };
   if (type === 'outcome.settled' && callId && retry && isAccepted(trace))
     return [...retries.filter((id) => id !== callId), callId];
+  if (type === 'rewind.requested' && ['idle', 'late', 'waiting'].includes(wasIn(trace))) return [];
   const gone =
     type === 'append.failed'
       ? (lost ?? []).flatMap((entry) => (entry.type === 'call-settled' ? [entry.callId] : []))

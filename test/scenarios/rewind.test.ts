@@ -1,8 +1,9 @@
 /** A conversation that is rewound: what the model and views receive, restarts, forks, waiting calls, refusals. */
 import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { modelMessages } from '../../machines/index.ts';
-import { type Conversation, forkConversation } from '../../src/index.ts';
-import { bench } from '../support/agentBench.ts';
+import { type Conversation, defineTool, forkConversation } from '../../src/index.ts';
+import { bench, entry, storeWith } from '../support/agentBench.ts';
 import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
 import { call, lines, type Reply } from '../support/scriptedReplies.ts';
 
@@ -75,6 +76,36 @@ describe('after a rewind', () => {
     const { calls } = model;
     expect((await conversation.resume().result).termination).toBe('NaturalEnd');
     expect([conversation.log().length, model.calls.length]).toEqual([length, calls.length]);
+  });
+
+  it('a retry that was requested before does not run: the outcome of its call is unknown again', async () => {
+    const keys: string[] = [];
+    const pay = defineTool({
+      name: 'pay',
+      description: 'Pays.',
+      parameters: z.object({}),
+      execute: (_, { idempotencyKey }) => {
+        keys.push(idempotencyKey);
+        return keys.length === 1 ? new Promise(() => undefined) : 'paid';
+      },
+    });
+    const before = await bench({ replies: [[call('c1', 'pay')]], tools: [pay] });
+    before.conversation.send('first', { messageId: 'a' });
+    await entry(before.conversation, 'tool-started');
+    const { conversation } = await bench({ tools: [pay], store: await storeWith(before.conversation.log()) });
+    expect(await conversation.settle('c1', { retry: true })).toBe('applied');
+    await conversation.rewind('a');
+    const log = conversation.log();
+    for (const living of [conversation, (await bench({ tools: [pay], store: await storeWith(log) })).conversation]) {
+      expect((await living.resume().result).termination).toBe('NaturalEnd');
+      expect(living.log()).toEqual(log);
+      expect(living.unsettled.map(({ callId }) => callId)).toEqual(['c1']);
+    }
+    expect(keys).toHaveLength(1);
+    // The host may still ask for it.
+    expect(await conversation.settle('c1', { retry: true })).toBe('applied');
+    await conversation.resume().result;
+    expect(keys).toHaveLength(2);
   });
 
   it('a summary that came later counts no more', async () => {
@@ -155,6 +186,29 @@ describe('a rewind while a call waits', () => {
     expect(await conversation.decide({ callId: 'c1', action: 'approve' })).toBe('stale');
     await send(conversation, 'other', 'b');
     expect(lines(model.calls.at(-1)?.messages ?? [])).toEqual(['user other']);
+  });
+
+  it('a retry that was requested meanwhile does not run', async () => {
+    const [pay, later] = [gateTool('pay'), gateTool('pay')];
+    const before = await bench({ replies: [[call('p', 'pay')]], tools: [pay.tool] });
+    before.conversation.send('pay', { messageId: 'a' });
+    await pay.begun('p');
+    const { conversation } = await bench({
+      tools: [echoTool('ask').tool, later.tool],
+      plugins: [asks().plugin],
+      replies: [asking],
+      store: await storeWith(before.conversation.log()),
+    });
+    await send(conversation, 'ask', 'b');
+    expect(await conversation.settle('p', { retry: true })).toBe('applied');
+    const { length } = conversation.log();
+    await conversation.rewind('b');
+    expect(types(conversation, length)).toEqual(['tool-result', 'tool-result', 'run-stop', 'rewound', 'checkpoint']);
+    expect(conversation.unsettled.map(({ callId }) => callId)).toEqual(['p']);
+    const log = conversation.log();
+    await conversation.resume().result;
+    expect(conversation.log()).toEqual(log);
+    expect(later.started).toEqual([]);
   });
 
   it('a queued message starts after it, without what was rewound', async () => {

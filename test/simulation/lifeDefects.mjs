@@ -69,7 +69,7 @@ export const defects = [
     fault: 'crash, resume',
     edits: [
       [
-        "filter(({ settled, status }) => settled === 'retry' && status === 'ended').map(rerunOf)",
+        'filter(isRetried).map(rerunOf)',
         "filter(({ outcome, status }) => outcome === 'unknown' && status === 'ended').map(rerunOf)",
       ],
     ],
@@ -222,7 +222,7 @@ export const defects = [
         "return [diagnostic(request.runId, 'late_result', { callId: request.callId })];",
         "return [{ runId: request.runId, type: 'tool-result', callId: request.callId, outcome: 'succeeded', content: value.content }];",
       ],
-      ["return record.status !== 'ended' || record.settled === 'retry';", 'return true;'],
+      ['return !isOver(record);', 'return true;'],
     ],
   },
   {
@@ -816,8 +816,6 @@ export const defects = [
     id: 'settled-call-listed',
     about: 'a call that the host has settled stays in the list of those whose outcome is unknown',
     fault: 'crash, settle',
-    edits: [
-      ["logged.unsettled.delete(entry.callId);\n      if (record.settled === 'ran')", "if (record.settled === 'ran')"],
-    ],
+    edits: [["logged.unsettled.delete(entry.callId);\n      if ('retry' in entry.how)", "if ('retry' in entry.how)"]],
   },
 ];

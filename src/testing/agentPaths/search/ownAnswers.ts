@@ -2,7 +2,14 @@
  * The agent's own work between two moves: gates, phases, measurements of the window, commits. Invariant: requests are
  * answered in their order, and a move can interrupt the work.
  */
-import type { EffectRequest, EffectValue, LogEntry, LogState, Settings } from '../../../../machines/internal.ts';
+import {
+  type EffectRequest,
+  type EffectValue,
+  isOver,
+  type LogEntry,
+  type LogState,
+  type Settings,
+} from '../../../../machines/internal.ts';
 import { pendingCalls } from '../../../conversation/run.ts';
 import { PHASES } from '../../../plugins/plugin.ts';
 import type { ChartActor } from '../../../runtime/interpreter/chartActor.ts';
@@ -31,9 +38,12 @@ export function coursesOf({ calls, unsettled }: LogState): ReadonlyMap<string, C
   const courses = new Map<string, CallCourse>();
   for (const record of calls.values()) {
     const { callId, status, settled, suspension, ran, late, decisions, used, code } = record;
-    const isOver = status === 'ended' && settled !== 'retry' && !unsettled.has(callId);
     const decided = [...decisions].map(([number, { action }]) => [number, action, used.has(number)]);
-    courses.set(callId, { isOver, facts: [status, settled, suspension, ran, late, decided], code });
+    courses.set(callId, {
+      isOver: isOver(record) && !unsettled.has(callId),
+      facts: [status, settled, suspension, ran, late, decided],
+      code,
+    });
   }
   return courses;
 }
