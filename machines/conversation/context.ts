@@ -312,5 +312,9 @@ export const startNext = ({ context }: Args): Change =>
 
 export const dropNext = (): Change => ({ next: undefined });
 
-/** The calls still wait in the log; the cycle does not. */
-export const loseSuspension = (): Change => ({ waiting: false, next: undefined });
+/** The suspended calls still wait in the log. The cycle does not wait, so no call has a turn in it. */
+export const loseSuspension = ({ context: { open } }: Args): Change => ({
+  open: { ...open, kept: [] },
+  waiting: false,
+  next: undefined,
+});

@@ -59,38 +59,38 @@ const idsOf = (calls: readonly { call: { callId: string } }[]): string[] => call
 const callsOver = (runId: string, open: OpenCalls, waiting: readonly NewEntry[]): NewEntry[] => [
   ...waiting,
   ...syntheticResults(runId, idsOf(open.kept), 'skipped'),
-  ...syntheticResults(runId, [...new Set(idsOf(open.reruns))], 'unknown'),
+  ...syntheticResults(runId, idsOf(open.reruns), 'unknown'),
   ...expiredEntries(runId, earlyDecisions(open)),
 ];
-/** A rewind also ends the calls that the host wants retried. */
-function cancelledCalls({ context: { runId, retries }, event }: Args, waits: OpenCalls): NewEntry[] {
-  const open = event.type === 'rewind.requested' ? { ...waits, reruns: [...waits.reruns, ...retries] } : waits;
-  return callsOver(runId, open, syntheticResults(runId, idsOf(open.suspended), 'cancelled'));
-}
+const cancelledCalls = (runId: string, open: OpenCalls): NewEntry[] =>
+  callsOver(runId, open, syntheticResults(runId, idsOf(open.suspended), 'cancelled'));
 
-const rewoundEntry = ({ event }: Args): NewEntry[] =>
-  event.type === 'rewind.requested' ? [{ runId: null, type: 'rewound', toSeq: event.toSeq }] : [];
+/** A rewind also ends the calls of earlier cycles that the host wants retried. */
+const rewoundEntries = ({ context: { retries }, event }: Args): NewEntry[] =>
+  event.type === 'rewind.requested'
+    ? [...syntheticResults(null, idsOf(retries), 'unknown'), { runId: null, type: 'rewound', toSeq: event.toSeq }]
+    : [];
 
 /** Ends a waiting cycle: its calls get their results, and the stop is written (docs/internals/model.md, Boundary Rule). */
 function stopEntries(args: Args, cause: string): NewEntry[] {
   const { runId } = args.context;
   return [
     { runId, type: 'run-stop', reason: 'interrupted', cause },
-    ...rewoundEntry(args),
+    ...rewoundEntries(args),
     { runId, type: 'checkpoint', boundary: 'RunFinished' },
   ];
 }
 
 /** A rewind of a waiting conversation cancels its cycle. Both are one append. */
-export const cancelledCallsAndStop = (args: Args): NewEntry[] => [
-  ...cancelledCalls(args, args.context.open),
-  ...stopEntries(args, 'cancelled'),
-];
+export function cancelledCallsAndStop(args: Args): NewEntry[] {
+  const { runId, open } = args.context;
+  return [...cancelledCalls(runId, open), ...stopEntries(args, 'cancelled')];
+}
 
 /** A rewind while no cycle waits. Calls that a resumption might have run again are over. */
 export const rewindEntries = (args: Args): NewEntry[] => [
-  ...cancelledCalls(args, openNow(args)),
-  ...rewoundEntry(args),
+  ...cancelledCalls(args.context.runId, openNow(args)),
+  ...rewoundEntries(args),
 ];
 
 /** A superseding message also replaces decisions that were taken and not yet carried out. */

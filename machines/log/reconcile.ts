@@ -16,7 +16,7 @@ import type { LogState } from './logState.ts';
 export type ResultCode = keyof typeof RESULT_TEXTS;
 
 /** The result that the library writes for a call that no tool has ended. */
-export function syntheticResult(runId: string, callId: string, code: ResultCode): ToolResultEntry {
+export function syntheticResult(runId: string | null, callId: string, code: ResultCode): ToolResultEntry {
   const isUnknown = code === 'unknown';
   const content = [{ type: 'text' as const, text: RESULT_TEXTS[code] }];
   const outcome = isUnknown ? code : 'cancelled';
@@ -30,7 +30,7 @@ export function ofUnstarted(entry: ToolResultEntry): ToolResultEntry {
   return outcome === code && code === 'cancelled' ? { ...entry, content: [{ type: 'text', text: UNSTARTED }] } : entry;
 }
 
-export const syntheticResults = (runId: string, callIds: readonly string[], code: ResultCode): NewEntry[] =>
+export const syntheticResults = (runId: string | null, callIds: readonly string[], code: ResultCode): NewEntry[] =>
   callIds.map((callId) => syntheticResult(runId, callId, code));
 
 /** Appends without any of these types need no check. */

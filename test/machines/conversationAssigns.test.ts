@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { dropLost } from '../../machines/conversation/context.ts';
 import { freshCounters } from '../../machines/counters.ts';
+import { chartCases, conversationMachine, nextState } from '../../machines/index.ts';
 
 type Given = Parameters<typeof dropLost>[0];
 
@@ -43,5 +44,27 @@ describe('after a failed append', () => {
     expect(heldAfter(entries)).toEqual([]);
     const others = IDS.map((id) => ({ runId: 'r', type: 'tool-started', callId: id, messageId: id }));
     expect(heldAfter(others)).toEqual(names(context));
+  });
+});
+
+describe('after the store refused a suspension and the stop of its cycle', () => {
+  it('a message starts a run without the calls of that cycle that kept their turn', () => {
+    const [fresh] = chartCases.conversation.inputs;
+    const call = (callId: string) => ({ callId, name: 'write', gated: true, readOnly: false, fingerprint: callId });
+    const none = { suspended: [], kept: [], reruns: [], decisions: [] };
+    const open = { ...none, suspended: [{ call: call('a'), suspension: 1 }], kept: [{ call: call('b'), behind: 'a' }] };
+    const next = (state: object | undefined, event: object) =>
+      nextState(conversationMachine, state as never, event as never);
+    let { state } = next(undefined, { input: { ...(fresh as object), open, runId: 'q', waiting: true } });
+    ({ state } = next(state, { type: 'cancel.requested' }));
+    const lost = [
+      { runId: 'q', type: 'run-suspended', waiting: ['a'] },
+      { runId: 'q', type: 'run-stop', reason: 'interrupted', cause: 'cancelled' },
+    ];
+    ({ state } = next(state, { type: 'append.failed', lost, error: { code: 'store', message: 'full' } }));
+    expect(state.value).toEqual({ idle: 'error' });
+    const of = { runId: 'q', counters: freshCounters, waits: { ...none, queue: [] } };
+    const { effects } = next(state, { type: 'message.sent', messageId: 'm', content: [], kind: 'direct', of });
+    expect(effects).toMatchObject([{ type: 'spawn', id: 'run', input: { suspended: [], kept: [] } }]);
   });
 });

@@ -59,6 +59,12 @@ const isCancel = (trace: Trace): boolean => ['cancel.requested', 'close.requeste
 /** Calls that a rewind ends, because the host wanted them retried. */
 const rewoundRetries = (trace: Trace): string[] =>
   cameOf(trace).type === 'rewind.requested' && trace.before ? retriesOf(trace.before) : [];
+/** Entries of the cycle that ends, without what a rewind writes about others. */
+const ownEntries = (trace: Trace): NewEntry[] => {
+  const rewound = trace.log.findIndex(({ type }) => type === 'rewound');
+  const others = rewound < 0 ? 0 : rewoundRetries(trace).length + 1;
+  return trace.log.filter((_, at) => at > rewound || at <= rewound - others);
+};
 /** No run is active, and none is about to start. */
 const isAtRest = (trace: Trace): boolean => !['busy', 'superseding'].includes(wasIn(trace));
 
@@ -224,7 +230,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       const { suspended, kept, reruns } = openOf(isCut(trace) ? trace : trace.before);
       const results = trace.now('tool-result');
       const due = [...idsOf([...suspended, ...kept, ...reruns]), ...rewoundRetries(trace)];
-      same('results', results.map(({ callId }) => callId).sort(), [...new Set(due)].sort());
+      same('results', results.map(({ callId }) => callId).sort(), due.sort());
       const how = cancelled ? ['cancelled', 'cancelled'] : ['failed', 'denied'];
       for (const { call } of suspended) {
         const result = results.find(({ callId }) => callId === call.callId);
@@ -234,7 +240,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       same('stop', [stops[0]?.reason, stops[0]?.cause], ['interrupted', cancelled ? 'cancelled' : 'superseded']);
       same(
         'of the run',
-        trace.log.every(({ runId, type }) => type === 'rewound' || runId === (trace.before && lastRun(trace.before))),
+        ownEntries(trace).every(({ runId }) => runId === (trace.before && lastRun(trace.before))),
         true,
       );
       same(
@@ -242,7 +248,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
         commitsOf(trace.asked).map(({ boundary }) => boundary),
         ['RunFinished'],
       );
-      const types = trace.log.map(({ type }) => type);
+      const types = ownEntries(trace).map(({ type }) => type);
       hold(
         types.indexOf('run-stop') > types.lastIndexOf('tool-result') && types.at(-1) === 'checkpoint',
         `in this order: ${types}`,
@@ -290,7 +296,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       const { suspended, kept, reruns } = wasIn(trace) === 'late' ? openOf(trace) : openAt(trace);
       const results = trace.now('tool-result').map(({ callId }) => callId);
       const due = [...idsOf([...suspended, ...kept, ...reruns]), ...rewoundRetries(trace)];
-      same('results', results.sort(), [...new Set(due)].sort());
+      same('results', results.sort(), due.sort());
       same(
         'nothing is asked',
         trace.asked.filter((request) => !REPORT_KINDS.has(request.kind)),

@@ -203,7 +203,7 @@ describe('a rewind while a call waits', () => {
     expect(await conversation.settle('p', { retry: true })).toBe('applied');
     const { length } = conversation.log();
     await conversation.rewind('b');
-    expect(types(conversation, length)).toEqual(['tool-result', 'tool-result', 'run-stop', 'rewound', 'checkpoint']);
+    expect(types(conversation, length)).toEqual(['tool-result', 'run-stop', 'tool-result', 'rewound', 'checkpoint']);
     expect(conversation.unsettled.map(({ callId }) => callId)).toEqual(['p']);
     const log = conversation.log();
     await conversation.resume().result;
