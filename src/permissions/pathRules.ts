@@ -37,6 +37,8 @@ export interface PathPattern {
   seesVisible: boolean;
   /** The last part of the pattern, as the rule wrote it. */
   last: string;
+  /** The parts of the pattern, without its base. */
+  parts: readonly string[];
   /** The base and parts of the pattern; absent if it matches at any depth. */
   anchor?: { base: Base; parts: readonly string[] };
 }
@@ -179,6 +181,7 @@ export function pathPattern(spec: string): PathPattern | string {
   return {
     seesVisible: !parts.some((part) => part.startsWith('.')),
     last: parts.at(-1) ?? '',
+    parts,
     ...(!isFloating && { anchor: { base, parts } }),
     matches({ spelled, real }, { cwd, root, home }, strict) {
       const from = { root: '/', home, cwd }[base];

@@ -22,7 +22,7 @@ import { sandboxStatus } from '../tools/coding/sandbox.ts';
 import type { Confinement, NetworkChoice, Tool } from '../tools/tool.ts';
 import { callback, checkOptionsOf, choice, flag, list, nonEmptyText, object, strings } from '../validation.ts';
 import { type CallVerdicts, type JudgedCall, READS_ONLY, verdictsOf } from './evaluate.ts';
-import { hiddenPaths } from './hiddenPaths.ts';
+import { hiddenPaths } from './hiding/hiddenPaths.ts';
 import { type PathPattern, pathPatterns, surroundingsOf } from './pathRules.ts';
 import { widerRule } from './readings/widerRules.ts';
 import { parseRule, parseRules, READ_TOOLS, type Rule } from './rules.ts';

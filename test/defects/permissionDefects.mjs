@@ -409,7 +409,18 @@ export const permissions = [
     id: 'cut-search-is-complete',
     about: 'a search for hidden files that ends early counts as complete',
     witness: 'test/permissions/hiddenPaths.test.ts',
-    edits: [['if (entryCount > most.entries) return undefined;', 'if (entryCount > most.entries) break;']],
+    edits: [
+      [
+        'if (this.#entryCount > this.#most.entries) return undefined;',
+        'if (this.#entryCount > this.#most.entries) return [];',
+      ],
+    ],
+  },
+  {
+    id: 'link-of-a-rule-shown',
+    about: 'the sandbox shows the target of a link that a rule hides',
+    witness: 'test/permissions/hiddenLinks.test.ts',
+    edits: [['if (this.#isHidden(spelled, link)) this.#hide(target.path);', '']],
   },
   {
     id: 'xargs-with-options-covered',

@@ -5,7 +5,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { hiddenPaths } from '../../src/permissions/hiddenPaths.ts';
+import { hiddenPaths } from '../../src/permissions/hiding/hiddenPaths.ts';
 import { type PathPattern, pathPattern, surroundingsOf } from '../../src/permissions/pathRules.ts';
 import { workspace } from './permissionWorkspace.ts';
 
@@ -88,11 +88,6 @@ it.each([
   for (const name of ['a.key', 'b.key', 'c.key', 'below/d.key', 'e']) await writeFile(join(root, name), name);
   const found = await hiddenPaths([pathPattern('**/*.key') as PathPattern], await surroundingsOf(root), most);
   expect(found?.hide.length).toBe(count);
-});
-
-it('a link is not hidden, because its target is judged at its own path', async () => {
-  expect(await hidden('first', './d', 'dangling')).toEqual({ hide: [], hold: [] });
-  expect(await hidden('first', '.env')).toMatchObject({ hide: expect.arrayContaining([join(ws, '.env')]) });
 });
 
 it('nothing is hidden without a pattern', async () => {

@@ -5,7 +5,7 @@ import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type PermissionOptions, permissions } from '../../src/node.ts';
-import { hiddenPaths } from '../../src/permissions/hiddenPaths.ts';
+import { hiddenPaths } from '../../src/permissions/hiding/hiddenPaths.ts';
 import { pathPattern, surroundingsOf } from '../../src/permissions/pathRules.ts';
 import { proves, volume } from '../support/tier.ts';
 import { explain, workspace } from './permissionWorkspace.ts';
