@@ -22,7 +22,7 @@ import { sandboxStatus } from '../tools/coding/sandbox.ts';
 import type { Confinement, NetworkChoice, Tool } from '../tools/tool.ts';
 import { callback, checkOptionsOf, choice, flag, list, nonEmptyText, object, strings } from '../validation.ts';
 import { type CallVerdicts, type JudgedCall, READS_ONLY, verdictsOf } from './evaluate.ts';
-import { hiddenPaths } from './hiding/hiddenPaths.ts';
+import { type HiddenPlaces, hiddenPaths } from './hiding/hiddenPaths.ts';
 import { type PathPattern, pathPatterns, surroundingsOf } from './pathRules.ts';
 import { widerRule } from './readings/widerRules.ts';
 import { parseRule, parseRules, READ_TOOLS, type Rule } from './rules.ts';
@@ -126,6 +126,12 @@ function named(layers: readonly PermissionLayer[]): PermissionLayer[] {
     return Object.assign(Object.create(null), layer, { name });
   });
 }
+
+/** Named as the source of a question or a denial if the sandbox cannot hide every file that a rule names. */
+const ASKED_UNHIDDEN = 'sandbox: too many files to hide those of the ask rules';
+const DENIED_UNHIDDEN =
+  'sandbox: too many files to hide those of the deny rules; a rule that names a directory, such as read(./src/**/.env), ' +
+  'needs a smaller search, and a person may decide about a call with unsandboxed: true';
 
 /** The name of the layer that "always allow" adds to. */
 const SESSION = 'session';
@@ -255,10 +261,9 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
     const mode = this.#modeAfter([conversationId, parentId].some((id) => this.#planned.has(id)));
     const verdicts = await this.#judge(call, { mode, hook, needsApproval });
     const judged = call.sandbox ? verdicts.sandboxed(call.sandbox) : verdicts.plain;
-    const { by, parts, saves, place, isOutside } = judged;
-    const confinement = call.sandbox && (await this.#confinement(call, call.sandbox, judged));
-    // If not every denied file can be hidden, a command that only reads needs permission too.
-    const outcome = confinement === undefined && by === READS_ONLY ? 'ask' : judged.outcome;
+    const confined = call.sandbox && (await this.#confined(call, call.sandbox, judged, mode));
+    const { outcome, by, parts, saves, place, isOutside } = confined?.judged ?? judged;
+    const confinement = confined?.confinement;
     const grant = {
       ...(place !== undefined && { place }),
       ...(isOutside && place !== undefined && { outside: place }),
@@ -269,27 +274,41 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
     return { outcome, by, payload: { by, parts, rules: [...saves], ...shown }, grant };
   }
 
-  /** The confinement of a permitted command; undefined if the directory is too large to find the hidden files. */
-  async #confinement(
-    { args, cwd }: CheckedCall,
-    choice: NetworkChoice,
-    { outcome, confined = false, parts }: JudgedVerdict,
-  ): Promise<Confinement | 'none' | undefined> {
-    const { network, unsandboxed } = args as { network?: Json; unsandboxed?: Json };
-    if (unsandboxed === true) return 'none';
-    const { deny, ask } = this.#rules;
-    const reads = outcome === 'allow' && (confined || this.#onlyReadsInside(parts));
-    const patterns = (reads ? [...deny, ...ask] : deny).flatMap(({ subject, covers }) =>
-      subject.kind === 'path' && covers('read') ? [subject.pattern] : [],
-    );
-    const hidden = await hiddenPaths(patterns, await surroundingsOf(cwd));
-    if (hidden === undefined && reads) return undefined;
-    return {
-      ...{ writes: !reads, hide: hidden?.hide ?? [], hold: hidden?.hold ?? [] },
+  /**
+   * The confinement of a command, with the verdict. If there are too many files to hide them all, a command that reads
+   * unasked in the sandbox only is asked about, and no command runs while files of deny rules are visible.
+   */
+  async #confined(call: CheckedCall, choice: NetworkChoice, judged: JudgedVerdict, mode: PermissionMode) {
+    const { outcome, by, confined = false, parts } = judged;
+    const { network, unsandboxed } = call.args as { network?: Json; unsandboxed?: Json };
+    if (unsandboxed === true) return { judged, confinement: 'none' as const };
+    const rights = {
       network: choice === 'allow' || (choice === 'ask' && network === true),
-      opensProtected: parts.some(({ by }) => by.startsWith('protected ')),
+      opensProtected: parts.some((part) => part.by.startsWith('protected ')),
       makesRepository: parts.some(({ text }) => /^git (init|clone)\b/.test(text)),
     };
+    const { deny, ask } = this.#rules;
+    let allowed = judged;
+    if (outcome === 'allow' && (confined || this.#onlyReadsInside(parts))) {
+      const hidden = await this.#hiddenFrom(call, [...deny, ...ask]);
+      // The rules have judged every file that a command names which reads without a sandbox too.
+      const places = hidden ?? (by === 'read-only' ? { hide: [], hold: [] } : undefined);
+      if (places) return { judged, confinement: { writes: false, ...places, ...rights } };
+      const question = mode === 'dontAsk' || mode === 'plan' ? ('deny' as const) : ('ask' as const);
+      if (by === READS_ONLY) allowed = { ...judged, outcome: question, by: ASKED_UNHIDDEN, saves: [] };
+    }
+    const places = await this.#hiddenFrom(call, deny);
+    if (places) return { judged: allowed, confinement: { writes: true, ...places, ...rights } };
+    return {
+      judged: outcome === 'deny' ? judged : { ...judged, outcome: 'deny' as const, by: DENIED_UNHIDDEN, saves: [] },
+    };
+  }
+
+  async #hiddenFrom({ cwd }: CheckedCall, rules: readonly Rule[]): Promise<HiddenPlaces | undefined> {
+    const patterns = rules.flatMap(({ subject, covers }) =>
+      subject.kind === 'path' && covers('read') ? [subject.pattern] : [],
+    );
+    return hiddenPaths(patterns, await surroundingsOf(cwd));
   }
 
   /**
