@@ -28,6 +28,7 @@ import { deleteConversation, listPage } from './collectionActs.ts';
 import { type Broadcast, broadcastOf } from './events/broadcast.ts';
 import { type Frames, textFrames } from './events/eventFrames.ts';
 import { EventStream, type EventStreamOptions, eventResponse } from './events/serverSentEvents.ts';
+import { shownView } from './events/shownDiagnostics.ts';
 import { entriesOf, resultOf } from './followed/eitherConversation.ts';
 import { acquireOrCreate, ownSessions } from './handlerSessions.ts';
 import {
@@ -204,7 +205,7 @@ class Handlers {
       if (isOverviewWanted(url)) return json(200, withOverview(url, conversation, { id }));
       const { cwd, status, pending, unsettled, queue, state, inFlight } = conversation;
       const entries = entriesOf(conversation).length;
-      const view = conversation.view();
+      const view = shownView(conversation.view());
       return json(200, { id, cwd, status, view, pending, unsettled, queue, state, inFlight, entries });
     });
   }

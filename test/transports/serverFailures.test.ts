@@ -11,6 +11,7 @@ import {
   createAgent,
   type LogStore,
   memoryStore,
+  type Plugin,
   RunchartError,
   SessionBusyError,
   StoreConflictError,
@@ -21,6 +22,7 @@ import {
   createHandlers,
   inProcessTransport,
   route,
+  sessions,
   uiMessageHandler,
 } from '../../src/transports/index.ts';
 import { scripted } from '../support/scriptedReplies.ts';
@@ -134,3 +136,86 @@ it('a transport of JSON lines is answered in the same way', async () => {
   client.close();
   await routed;
 });
+
+it('a client reads a diagnostic without what an error of the server says, and the log of the server has all of it', async () => {
+  const plugin: Plugin = {
+    name: 'notes',
+    runStart: () => {
+      throw new Error(`ENOENT: no such file, open '${PLACE}'`);
+    },
+  };
+  const agent = createAgent({ model: scripted(['hello']), store: memoryStore(), plugins: [plugin] });
+  onTestFinished(() => agent.close());
+  const conversation = await agent.open('a');
+  await conversation.send('hi').result;
+  const logged = conversation.log().find(({ type }) => type === 'diagnostic');
+  expect(logged).toMatchObject({ code: 'plugin_error', detail: { message: expect.stringContaining(PLACE) } });
+  await conversation.close();
+
+  const shared = sessions(agent);
+  const handle = createHandlers(agent, { authorize: () => true, logger: {}, sessions: shared });
+  const shown = await (await handle(new Request('http://h/conversations/a'))).text();
+  const { reader, text } = await eventsUntil(handle, 'run-stop');
+  await reader.cancel();
+  const { server, client } = inProcessTransport();
+  const routed = route(agent, server, { multiTurn: true, logger: {}, sessions: shared });
+  const messages: unknown[] = [];
+  client.messages$.subscribe((message) => messages.push(message));
+  client.send({ type: 'resume', conversation: 'a' });
+  await expect.poll(() => JSON.stringify(messages)).toContain('run-stop');
+  client.close();
+  await routed;
+
+  for (const received of [shown, text, JSON.stringify(messages)]) {
+    expect(received).toContain('"code":"plugin_error"');
+    expect(received).toContain('"plugin":"notes"');
+    expect(received).not.toContain('secret-place');
+  }
+});
+
+it('a client reads a diagnostic of a later run without what an error of the server says', async () => {
+  let fails = false;
+  const plugin: Plugin = {
+    name: 'notes',
+    runStart: () => {
+      if (fails) throw new Error(`cannot open ${PLACE}`);
+    },
+  };
+  const agent = createAgent({ model: scripted(['one', 'two']), store: memoryStore(), plugins: [plugin] });
+  onTestFinished(() => agent.close());
+  const handle = createHandlers(agent, { authorize: () => true, logger: {} });
+  const send = (path: string, body: object): Promise<Response> => {
+    const headers = { 'content-type': 'application/json' };
+    return handle(
+      new Request(`http://h/conversations${path}`, { method: 'POST', headers, body: JSON.stringify(body) }),
+    );
+  };
+  await send('', { id: 'a' });
+  await send('/a/messages', { content: 'hi' });
+  const before = await eventsUntil(handle, 'run-stop');
+  fails = true;
+  await send('/a/messages', { content: 'again' });
+  const text = before.text + (await readUntil(before.reader, 'run-stop'));
+  await before.reader.cancel();
+  expect(text).toContain('plugin_error');
+  expect(text).not.toContain('secret-place');
+});
+
+type Bytes = ReadableStreamDefaultReader<Uint8Array>;
+
+async function readUntil(reader: Bytes, type: string): Promise<string> {
+  let text = '';
+  while (!text.includes(`"type":"${type}"`)) {
+    const { value, done } = await reader.read();
+    if (done) throw new Error(`the stream ended: ${text}`);
+    text += new TextDecoder().decode(value);
+  }
+  return text;
+}
+
+/** What a client reads of the conversation until an entry of this type. */
+async function eventsUntil(handle: (request: Request) => Promise<Response>, type: string) {
+  const response = await handle(new Request('http://h/conversations/a/events'));
+  const reader = response.body?.getReader() as Bytes;
+  return { reader, text: await readUntil(reader, type) };
+}

@@ -10,6 +10,7 @@ import type { Live } from '../../live.ts';
 import { nextTurn } from '../../timeLimit.ts';
 import { entriesOf } from '../followed/eitherConversation.ts';
 import { joinedSignal } from './joinedSignal.ts';
+import { shownEntry } from './shownDiagnostics.ts';
 
 export type BroadcastItem = { readonly entry: LogEntry } | { readonly signal: Live };
 
@@ -91,7 +92,8 @@ export class Broadcast {
   }
 
   entryAt(seq: number): LogEntry | undefined {
-    return this.#entries[seq];
+    const entry = this.#entries[seq];
+    return entry && shownEntry(entry);
   }
 
   /** The conversation was opened, for the first time or again. */
@@ -211,7 +213,7 @@ export class Broadcast {
   #list(): void {
     for (let entry = this.#entries[this.#listed]; entry; entry = this.#entries[this.#listed]) {
       this.#listed += 1;
-      this.#add({ entry }, 64);
+      this.#add({ entry: shownEntry(entry) }, 64);
     }
   }
 
