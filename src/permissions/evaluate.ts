@@ -149,7 +149,8 @@ async function ruleHiddenBelow(
   for (const rule of [...deny, ...ask]) {
     const { subject } = rule;
     if (subject.kind !== 'path' || !rule.covers('read')) continue;
-    if (await mayShow(subject.pattern, { directory, dotted: false, isNow: false }, around)) return rule;
+    if (await mayShow(subject.pattern, { directory, spelled: path.spelled, dotted: false, isNow: false }, around))
+      return rule;
   }
   return undefined;
 }

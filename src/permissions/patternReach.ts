@@ -55,6 +55,8 @@ function mayBeSame(rule: string, glob: string): boolean {
 interface Search {
   /** Absolute, links resolved. */
   directory: string;
+  /** The directory as the call spells it, if links lead to it. */
+  spelled?: string;
   /** The search includes names with a leading dot. */
   dotted: boolean;
   /** No command can create files before the search, so only files that exist now count. */
@@ -65,7 +67,7 @@ interface Search {
  * True if a search may show a file that the pattern matches. A directory that is too large to check counts as a match.
  */
 export async function mayShow(pattern: PathPattern, search: Search, around: Surroundings): Promise<boolean> {
-  const { directory, dotted, isNow } = search;
+  const { directory, spelled = directory, dotted, isNow } = search;
   const rules = anchored(pattern, around);
   const isOnWay = (path: string): boolean => {
     const parts = partsOf(path);
@@ -73,7 +75,7 @@ export async function mayShow(pattern: PathPattern, search: Search, around: Surr
       !rules || rules.some((rule) => rule.every((part, at) => parts[at] === undefined || mayMatch(part, parts[at])))
     );
   };
-  if (!isOnWay(directory)) return false;
+  if (!isOnWay(directory) && !isOnWay(spelled)) return false;
   if (!isNow) return dotted || pattern.seesVisible || isDotted(directory, around);
   let entryCount = 0;
   const directories = [directory];
@@ -83,9 +85,10 @@ export async function mayShow(pattern: PathPattern, search: Search, around: Surr
     if (entryCount > ENTRIES_MAX) return true;
     for (const entry of entries) {
       const path = join(next, entry.name);
-      if ((!dotted && entry.name.startsWith('.')) || !isOnWay(path)) continue;
+      const byCall = join(spelled, path.slice(directory.length));
+      if ((!dotted && entry.name.startsWith('.')) || !(isOnWay(path) || isOnWay(byCall))) continue;
       const subject = { written: path, spelled: spelledFrom(path, around), real: path };
-      if (pattern.matches(subject, around, false)) return true;
+      if ([subject, { ...subject, spelled: byCall }].some((each) => pattern.matches(each, around, false))) return true;
       if (entry.isDirectory()) directories.push(path);
     }
   }

@@ -325,8 +325,8 @@ export const permissions = [
     witness: 'test/permissions/readingForms.test.ts',
     edits: [
       [
-        "if ((!dotted && entry.name.startsWith('.')) || !isOnWay(path)) continue;",
-        "if ((!dotted && path.includes('/.')) || !isOnWay(path)) continue;",
+        "if ((!dotted && entry.name.startsWith('.')) || !(isOnWay(path) || isOnWay(byCall))) continue;",
+        "if ((!dotted && path.includes('/.')) || !(isOnWay(path) || isOnWay(byCall))) continue;",
       ],
     ],
   },

@@ -103,3 +103,11 @@ describe('a rule whose pattern names a directory', () => {
     },
   );
 });
+
+describe('a search below a link to a directory', () => {
+  it.each(['deny', 'ask'] as const)('needs approval if a %s rule names files by the link', async (list) => {
+    const outcome = async (path: string) =>
+      (await explain({ [list]: ['read(./alias/*)'] }, 'Grep', { path, pattern: 'f' }, ws)).outcome;
+    expect([await outcome('alias'), await outcome('./alias/'), await outcome('docs')]).toEqual(['ask', 'ask', 'allow']);
+  });
+});
