@@ -126,7 +126,7 @@ async function hiddenFrom({ commands }: ShellLine, searched: Searched): Promise<
       const { pattern } = rule.subject;
       const search = { dotted: descends === 'all', isNow };
       const shows =
-        roots && (await Promise.all(roots.map((directory) => mayShow(pattern, { ...search, directory }, around))));
+        roots && (await Promise.all(roots.map((place) => mayShow(pattern, { ...search, ...place }, around))));
       if (shows?.some(Boolean) ?? (descends === 'all' || pattern.seesVisible)) hiddenBy.set(command, rule);
     }
   }
@@ -149,11 +149,11 @@ async function copiedFrom(lines: readonly ShellLine[], searched: Searched): Prom
         ? (globs.get(word.value)?.paths ?? [])
         : candidatesOf(word, around.home).flatMap((path) => subjects.get(path) ?? []),
     );
-    const roots = new Set(sources.flatMap(({ real }) => (real === undefined ? [] : [real])));
-    for (const directory of roots)
+    const roots = sources.flatMap(({ real, spelled }) => (real === undefined ? [] : [{ directory: real, spelled }]));
+    for (const place of roots)
       for (const rule of hiding) {
         if (copiedBy.has(command) || rule.subject.kind !== 'path') continue;
-        const search = { directory, dotted: true, isNow: true };
+        const search = { ...place, dotted: true, isNow: true };
         if (await mayShow(rule.subject.pattern, search, around)) copiedBy.set(command, rule);
       }
   }
@@ -163,7 +163,10 @@ async function copiedFrom(lines: readonly ShellLine[], searched: Searched): Prom
 const isRecursive = ({ value }: ShellWord): boolean => /^-[a-zA-Z]*[aRr]|^--(archive|rec)/.test(value);
 
 /** The directories below which a command reads; undefined if they cannot be determined. */
-async function rootsOf({ roots, paths }: Reading, searched: Searched): Promise<string[] | undefined> {
+async function rootsOf(
+  { roots, paths }: Reading,
+  searched: Searched,
+): Promise<{ directory: string; spelled: string }[] | undefined> {
   const { subjects, globs, directories, around } = searched;
   const words = roots ?? paths;
   if (words.some(({ isLiteral, isGlob }) => !isLiteral && !isGlob)) return undefined;
@@ -176,8 +179,10 @@ async function rootsOf({ roots, paths }: Reading, searched: Searched): Promise<s
   const workingDirectory = roots
     ? []
     : await Promise.all(directories.map((directory) => pathSubject('.', directory, around)));
-  const reals = [...named, ...workingDirectory].map(({ real }) => real);
-  return reals.every((real) => real !== undefined) ? [...new Set(reals)] : undefined;
+  const places = [...named, ...workingDirectory].flatMap(({ real, spelled }) =>
+    real === undefined ? [undefined] : [{ directory: real, spelled }],
+  );
+  return places.every((place) => place !== undefined) ? places : undefined;
 }
 
 const SEARCHES = /^(grep|egrep|fgrep|rg|ag|ack)$/;

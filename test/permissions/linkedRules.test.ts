@@ -110,4 +110,13 @@ describe('a search below a link to a directory', () => {
       (await explain({ [list]: ['read(./alias/*)'] }, 'Grep', { path, pattern: 'f' }, ws)).outcome;
     expect([await outcome('alias'), await outcome('./alias/'), await outcome('docs')]).toEqual(['ask', 'ask', 'allow']);
   });
+
+  it.each(['grep -r f alias', 'grep -rn f ./alias', 'cp -r alias copy', 'tar cf x.tar alias'])(
+    'also for the command %s',
+    async (command) => {
+      const options: PermissionOptions = { deny: ['read(./alias/*)'], allow: ['bash'] };
+      expect((await explain(options, 'Bash', { command }, ws)).outcome).toBe('ask');
+      expect((await explain({ ...options, deny: [] }, 'Bash', { command }, ws)).outcome).toBe('allow');
+    },
+  );
 });
