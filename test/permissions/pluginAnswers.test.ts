@@ -115,7 +115,7 @@ describe('the confinement of a command', () => {
   });
 });
 
-it('a command that reads in the sandbox asks if there are more denied files than can be hidden', async () => {
+it('a command that reads in the sandbox is denied if there are more denied files than can be hidden', async () => {
   const many = join(ws, '..', 'many');
   await mkdir(many);
   const judged = async () => {
@@ -127,7 +127,7 @@ it('a command that reads in the sandbox asks if there are more denied files than
   expect([most.outcome, confinementIn(most.grant).hide.length]).toEqual(['allow', 2_000]);
   writeFileSync(join(many, 'one-more.key'), '');
   const more = await judged();
-  expect([more.outcome, more.grant]).toEqual(['ask', {}]);
+  expect([more.outcome, more.grant]).toEqual(['deny', {}]);
 });
 
 describe('the verdict on a call', () => {
