@@ -37,6 +37,38 @@ test('the first reader gets the entries that opening parsed, later readers read 
   });
 });
 
+test('entries after characters of several bytes are found by their seq', async () => {
+  const { store } = await place();
+  const written = entries.map((entry, seq) => (seq % 2 ? notice('c', seq, 'Grüße 👋 '.repeat(seq % 40)) : entry));
+  await write(store, 'c', written);
+  await opened(store, 'c', async (handle) => {
+    for (const from of [1, 700, COUNT - 1]) expect(await all(handle, from)).toEqual(written.slice(from));
+    await handle.append([notice('c', COUNT)], COUNT);
+    expect(await all(handle, COUNT - 2)).toEqual([...written.slice(-2), notice('c', COUNT)]);
+  });
+});
+
+test('a closed log refuses the reader of entries that opening parsed', async () => {
+  const { store } = await place();
+  await write(store, 'c', entries);
+  const handle = await store.open('c');
+  const reader = handle.read()[Symbol.asyncIterator]();
+  expect(await reader.next()).toEqual({ value: entries[0], done: false });
+  await handle.close();
+  await expect(reader.next()).rejects.toMatchObject({ code: 'closed' });
+});
+
+test('a reader that returned yields no more of the entries that opening parsed', async () => {
+  const { store } = await place();
+  await write(store, 'c', entries);
+  await opened(store, 'c', async (handle) => {
+    const reader = handle.read()[Symbol.asyncIterator]();
+    await reader.next();
+    const end = { value: undefined, done: true };
+    expect([await reader.return?.(), await reader.next()]).toEqual([end, end]);
+  });
+});
+
 test('a first reader after an append gets its entries too', async () => {
   const { store } = await place();
   await write(store, 'c', entries);

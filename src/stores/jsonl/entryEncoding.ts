@@ -11,9 +11,9 @@ interface ShortForm {
   readonly field: string;
   /** The field of the line. */
   readonly shortField: string;
-  /** Returns undefined if the value has no short form. `start` is the beginning of the call's idempotency key. */
-  encode(long: unknown, start: string): unknown;
-  decode(short: unknown, start: string): unknown;
+  /** Returns undefined if the value has no short form. */
+  encode(long: unknown, fields: StoredRecord, conversationId: string): unknown;
+  decode(short: unknown, fields: StoredRecord, conversationId: string): unknown;
 }
 
 /** Token counts as a list, without the zeros at the end. */
@@ -27,9 +27,17 @@ const usage: ShortForm = {
     while (counts.at(-1) === 0) counts.pop();
     return counts;
   },
-  decode: (short) =>
-    Array.isArray(short) ? Object.fromEntries(COUNTS.map((name, index) => [name, short[index] ?? 0])) : undefined,
+  decode: (short) => (Array.isArray(short) ? usageIn(short) : undefined),
 };
+
+/** In the order of `COUNTS`. */
+const usageIn = ([input, output, cachedInput, cacheWrite, reasoning]: unknown[]): StoredRecord => ({
+  inputTokens: input ?? 0,
+  outputTokens: output ?? 0,
+  cachedInputTokens: cachedInput ?? 0,
+  cacheWriteTokens: cacheWrite ?? 0,
+  reasoningTokens: reasoning ?? 0,
+});
 
 /** Content with a single text, as a string. */
 const content: ShortForm = {
@@ -48,12 +56,14 @@ const content: ShortForm = {
 const key: ShortForm = {
   field: 'idempotencyKey',
   shortField: 'suspensions',
-  encode(long, start) {
+  encode(long, fields, conversationId) {
+    const start = startOf(fields, conversationId);
     if (typeof long !== 'string' || !long.startsWith(start)) return undefined;
     const suspensions = long.slice(start.length);
     return /^(?:0|[1-9]\d{0,8})$/.test(suspensions) ? Number(suspensions) : undefined;
   },
-  decode: (short, start) => (typeof short === 'number' ? `${start}${short}` : undefined),
+  decode: (short, fields, conversationId) =>
+    typeof short === 'number' ? `${startOf(fields, conversationId)}${short}` : undefined,
 };
 
 const FORMS: ReadonlyMap<unknown, ShortForm> = new Map([
@@ -66,6 +76,7 @@ const FORMS: ReadonlyMap<unknown, ShortForm> = new Map([
 const isObject = (value: unknown): value is StoredRecord =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
+/** The beginning of the call's idempotency key. */
 const startOf = ({ callId }: StoredRecord, conversationId: string): string => `${conversationId}/${callId}/`;
 
 /** A value of the entry itself under the name of a short form. */
@@ -78,7 +89,7 @@ export function encodeFields(fields: StoredRecord, conversationId: string): Stor
   if (!form) return fields;
   const own = fields[form.shortField];
   if (own !== undefined) return fields[form.field] === undefined ? { ...fields, [form.shortField]: { own } } : fields;
-  const short = form.encode(fields[form.field], startOf(fields, conversationId));
+  const short = form.encode(fields[form.field], fields, conversationId);
   if (short === undefined) return fields;
   const { [form.field]: _, ...rest } = fields;
   return { ...rest, [form.shortField]: short };
@@ -93,7 +104,7 @@ export function decodeFields(record: StoredRecord, conversationId: string): void
     record[form.shortField] = short.own;
     return;
   }
-  const long = form.decode(short, startOf(record, conversationId));
+  const long = form.decode(short, record, conversationId);
   if (long === undefined) return;
   delete record[form.shortField];
   record[form.field] = long;

@@ -75,6 +75,17 @@ export async function* piecesOf(file: FileHandle, from: number, to: number): Asy
   if (heldBytes > 0) yield { bytes: Buffer.concat(held), offset, whole: false, number };
 }
 
+/** Splits a piece after its first line. */
+export function firstLineApart(piece: Piece): Piece[] {
+  const { bytes, offset, number } = piece;
+  const end = bytes.indexOf(NEWLINE) + 1;
+  if (end === 0 || end === bytes.length) return [piece];
+  return [
+    { ...piece, bytes: bytes.subarray(0, end) },
+    { ...piece, bytes: bytes.subarray(end), offset: offset + end, number: number + 1 },
+  ];
+}
+
 export function* linesIn(piece: Piece): Generator<Line> {
   let { number } = piece;
   for (let at = 0; at < piece.bytes.length; number += 1) {
@@ -126,6 +137,6 @@ function tooLong(number: number): CorruptLogError {
 
 function newlinesIn(bytes: Buffer): number {
   let count = 0;
-  for (let at = 0; at < bytes.length; at += 1) if (bytes[at] === NEWLINE) count += 1;
+  for (let at = bytes.indexOf(NEWLINE); at !== -1; at = bytes.indexOf(NEWLINE, at + 1)) count += 1;
   return count;
 }

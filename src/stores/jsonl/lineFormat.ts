@@ -173,7 +173,7 @@ export function judgeText(text: string, format: LineFormat, zeros = 0): Judged |
   const value = parsed(text);
   if (value === undefined) return undefined;
   if (isRecord(value)) {
-    if (own(value, 'format') === FORMAT && !Object.hasOwn(value, 'seq')) {
+    if (!Object.hasOwn(value, 'seq') && own(value, 'format') === FORMAT) {
       const version = own(value, 'version');
       if (version !== VERSION) return unreadable(version);
       if (!Object.hasOwn(value, 'runId')) return { kind: 'corrupt', why: 'it is a second header' };

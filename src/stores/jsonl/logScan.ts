@@ -9,7 +9,16 @@ import type { FileHandle } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { Diagnostic, Json, LogEntry } from '../../../machines/vocabulary.ts';
 import { CorruptLogError } from '../../errors.ts';
-import { type Line, linesIn, NEWLINE, type Piece, piecesOf, recordsIn, recordsOf } from './fileLines.ts';
+import {
+  firstLineApart,
+  type Line,
+  linesIn,
+  NEWLINE,
+  type Piece,
+  piecesOf,
+  recordsIn,
+  recordsOf,
+} from './fileLines.ts';
 import { endOfObject, ignoredBefore, isBlank, withoutLostEnd } from './lineBytes.ts';
 import {
   afterFirstLine,
@@ -57,7 +66,8 @@ export async function scanLog(file: FileHandle, size: number, id: string): Promi
   const scanner = new Scanner(file, size, id);
   try {
     for await (const piece of piecesOf(file, 0, size)) {
-      await scanner.takePiece(piece);
+      // The header by itself, because the lines after it are read in another way.
+      for (const part of scanner.awaitsHeader ? firstLineApart(piece) : [piece]) await scanner.takePiece(part);
       if (scanner.isDecided) break;
     }
   } catch (error) {
@@ -94,6 +104,10 @@ class Scanner {
     return this.#worst?.code === 'encoding';
   }
 
+  get awaitsHeader(): boolean {
+    return !this.#headerSeen;
+  }
+
   async takePiece(piece: Piece): Promise<void> {
     if (this.#number === 0 && piece.offset > 0) this.#notice('byte_order_mark', {});
     if (this.#changesNothing(piece)) return;
@@ -125,17 +139,20 @@ class Scanner {
   #takeSound(piece: Piece): Piece {
     const { bytes, offset, whole } = piece;
     if (!whole || !this.#headerSeen || this.#worst || this.#blankSince || !isUtf8(bytes)) return piece;
+    // Decoded once. A position in the text may differ from that in the bytes.
+    const text = bytes.toString();
     let { number } = piece;
     let at = 0;
-    while (bytes[at] === OPENING) {
-      const end = bytes.indexOf(NEWLINE, at);
-      const judged = judgeText(bytes.toString('utf8', at, end), this.#format);
+    for (let start = 0; text[start] === '{'; ) {
+      const end = text.indexOf('\n', start);
+      const judged = judgeText(text.slice(start, end), this.#format);
       if (judged?.kind === 'header') this.#takeHeader(judged.format);
       else if (judged?.kind === 'entry' && judged.entry.seq === this.#next) this.#takeEntry(judged, offset + at);
       else break;
       this.#number = number;
       number += 1;
-      at = end + 1;
+      start = end + 1;
+      at = bytes.indexOf(NEWLINE, at) + 1;
       this.#scan.end = offset + at;
     }
     return { bytes: bytes.subarray(at), offset: offset + at, whole, number };
