@@ -146,14 +146,15 @@ export class LogFile {
     return { text, bytes, offsets, formats };
   }
 
-  /** Returns the stored entries from seq `from` on: to the first reader of the whole log, those that opening parsed. */
-  entries(from: number): Iterable<LogEntry> | AsyncIterable<LogEntry> {
+  /** Returns the entries that opening parsed to the first reader, if it reads the whole log. */
+  takeParsed(from: number): readonly LogEntry[] | undefined {
     const { entries } = this.#scan;
     this.#scan.entries = undefined;
-    return from === 0 && entries ? entries : this.#readEntries(from);
+    return from === 0 ? entries : undefined;
   }
 
-  async *#readEntries(from: number): AsyncGenerator<LogEntry> {
+  /** Yields the stored entries from seq `from` on. */
+  async *readEntries(from: number): AsyncGenerator<LogEntry> {
     const { end } = this.#scan;
     const until = this.next;
     let next = Math.max(0, Math.ceil(from));
