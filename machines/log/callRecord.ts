@@ -60,8 +60,8 @@ export interface CallRecord {
   changed?: true;
   /** The suspension that was decided before its arguments were known. */
   unseen?: number;
-  /** Represents the name and the arguments that the model wrote. */
-  fingerprint: string;
+  /** The arguments that the model wrote, or their text if they are no JSON. Their fingerprint is made where it is needed. */
+  written: Json;
   /** The run whose reply contains the call. */
   runId: string | null;
   /** The message that its cycle began with. */
@@ -107,7 +107,9 @@ export const isOver = (record: CallRecord): boolean => record.status === 'ended'
 
 /** Decisions that a call has not used. A call that is over uses none. */
 const heldFor = (record: CallRecord): number =>
-  isOver(record) ? 0 : [...record.decisions.keys()].filter((number) => !record.used.has(number)).length;
+  record.decisions.size && !isOver(record)
+    ? [...record.decisions.keys()].filter((number) => !record.used.has(number)).length
+    : 0;
 
 /** Shared by most calls. */
 const UNDECIDED: CallRecord['decisions'] = new Map();
@@ -125,7 +127,7 @@ export function addCall(
     callId,
     name,
     args,
-    fingerprint: fingerprintOf(name, argsText ?? args),
+    written: argsText ?? args,
     runId,
     request,
     status: 'called',
@@ -275,8 +277,8 @@ export function judgeDecision(record: CallRecord | undefined, decision: Decision
 }
 
 /** A call as gates and replays see it. It always passes the gates again. */
-export function replayable({ callId, name, fingerprint }: CallRecord): RoundCall {
-  return { callId, name, gated: true, readOnly: false, fingerprint };
+export function replayable({ callId, name, written }: CallRecord): RoundCall {
+  return { callId, name, gated: true, readOnly: false, fingerprint: fingerprintOf(name, written) };
 }
 
 /** The call as it runs once more. Decisions that were made are not asked for again. */

@@ -5,7 +5,7 @@
  */
 import type { HeldDecision, KeptCall, OpenCalls, Rerun, SuspendedCall } from '../calls.ts';
 import { type Counters, countReply, countResults, countUsage, freshCounters, newCycle, usageOf } from '../counters.ts';
-import { resultFingerprint } from '../fingerprint.ts';
+import { fingerprintOf, resultFingerprint } from '../fingerprint.ts';
 import { warnedBy } from '../transcript/contextEntries.ts';
 import { isVisible } from '../transcript/transcript.ts';
 import type { AgentItem, Json, LogEntry, QueuedMessage, StopReason } from '../vocabulary.ts';
@@ -120,9 +120,7 @@ function enqueue(logState: LogState, entry: QueuedMessage) {
 }
 
 function unqueue(logState: LogState, messageId: string) {
-  if (logState.queue.some((message) => message.messageId === messageId)) {
-    logState.queue = logState.queue.filter((message) => message.messageId !== messageId);
-  }
+  logState.queue = logState.queue.filter((message) => message.messageId !== messageId);
 }
 
 function addItem(logState: LogState, runId: string | null, item: AgentItem) {
@@ -162,7 +160,7 @@ export function countersOf(logState: LogState): Counters {
     if (entry.type === 'tool-result') {
       const { callId } = entry;
       const call = logState.calls.get(callId);
-      if (call) results.push({ callId, fingerprint: resultFingerprint(call.fingerprint, entry) });
+      if (call) results.push({ callId, fingerprint: resultFingerprint(fingerprintOf(call.name, call.written), entry) });
     } else if (entry.type === 'model-reply') {
       counters = countReply(countResults(counters, results.splice(0)), entry);
     } else counters = countUsage(counters, usageOf(entry));
