@@ -89,7 +89,7 @@ async function keep(folder: string, path: string, token: number, file: FileHandl
     const text = JSON.stringify({ ...ownIdentity(), token, key: randomUUID() });
     lease = heldLease({ folder, path, token, inode: (await file.stat()).ino, text }, file);
     await writeAll(file, Buffer.from(text));
-    const alone = (await leasesIn(folder)).every((other) => other.token === token || other.living === null);
+    const alone = (await leasesIn(folder, token)).every(({ living }) => living === null);
     // A holder that read this file while it was empty has deleted it before its own release, so this is checked last.
     if (alone && lease.holds()) {
       await deleteEnded(folder, token);
@@ -129,9 +129,8 @@ async function emptyFile(path: string, file: FileHandle, inode: number): Promise
 
 /** Deletes earlier leases. Only for a holder: a process that is taking a lease meanwhile loses its file. */
 async function deleteEnded(folder: string, token: number): Promise<void> {
-  for (const other of await leasesIn(folder)) {
-    if (other.token === token || other.living !== null) continue;
-    await unlink(join(folder, String(other.token))).catch(() => {});
+  for (const other of await leasesIn(folder, token)) {
+    if (other.living === null) await unlink(join(folder, String(other.token))).catch(() => {});
   }
 }
 
@@ -236,8 +235,8 @@ interface FoundLease {
   living: ProcessIdentity | null;
 }
 
-/** Throws RunchartError `store` if the path is not a directory. */
-async function leasesIn(folder: string): Promise<FoundLease[]> {
+/** Reads all leases but the caller's own. Throws RunchartError `store` if the path is not a directory. */
+async function leasesIn(folder: string, own?: number): Promise<FoundLease[]> {
   refuseNoFolder(folder);
   let names: string[];
   try {
@@ -246,7 +245,10 @@ async function leasesIn(folder: string): Promise<FoundLease[]> {
     if (codeOf(cause) === 'ENOENT') return [];
     throw cause;
   }
-  const tokens = names.filter((name) => TOKEN.test(name)).map(Number);
+  const tokens = names
+    .filter((name) => TOKEN.test(name))
+    .map(Number)
+    .filter((token) => token !== own);
   return Promise.all(
     tokens.map(async (token) => {
       const holder = await holderIn(join(folder, String(token)));
