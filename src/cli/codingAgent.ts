@@ -51,7 +51,7 @@ export interface AgentOptions extends ModelOptions {
 }
 
 export interface AgentChanges extends AgentOptions {
-  /** Rules of the command line and of earlier changes that do not count any more. */
+  /** Rules of the command line and of earlier changes that no longer apply. */
   removed?: readonly string[];
 }
 
@@ -62,15 +62,15 @@ export interface CodingAgent {
   readonly cwd: string;
   readonly sessions: SessionPlace;
   readonly store: ReturnType<typeof countingStore>;
-  /** What files were before the tools changed them. */
+  /** The contents of files before the tools changed them. */
   readonly history: FileHistory;
   /** Closes the agent, then the place of the sessions. */
   close(): Promise<void>;
   /** Allows these rules in this directory from now on. Resolves to the file that stores them. */
   keep(rules: readonly string[]): Promise<string>;
-  /** Takes back a rule of `keep`. Resolves to false if it was not kept. */
+  /** Removes a rule that `keep` has saved. Resolves to false if the rule was not saved. */
   unkeep(rule: string): Promise<boolean>;
-  /** Summarizes earlier messages before the next request. `instructions` describe what matters. */
+  /** Summarizes earlier messages before the next request. `instructions` describe what the summary must contain. */
   compactNext(instructions: string): void;
   /** The rules of the command line and of configuration files. */
   readonly layers: readonly PermissionLayer[];
@@ -87,13 +87,13 @@ export interface CodingAgent {
   readonly about: { model: string; tools: readonly string[]; permissionMode: PermissionMode };
 }
 
-/** Called for a denied call that would need a question if nobody can be asked, with the rules that would allow it. */
+/** Called if a call is denied because nobody can be asked; `rules` would allow the call. */
 export type Denied = (call: { name: string; rules: readonly string[] }) => void;
 
 interface Surroundings {
-  /** Called for a denied call; given if nobody can be asked. */
+  /** Called for a denied call; absent if a person can be asked. */
   denied?: Denied | undefined;
-  /** The connections of the agent that this one may take the place of. */
+  /** The MCP connections of the agent that this agent may replace. */
   servers?: ServerConnections | undefined;
 }
 
@@ -102,7 +102,7 @@ export function codingAgent(options: AgentOptions, denied?: Denied): Promise<Cod
   return agentIn({ denied }, options);
 }
 
-/** What an agent is made of, besides its equipment. */
+/** The parts of an agent, except its equipment. */
 interface Parts {
   readonly cwd: string;
   readonly sessions: SessionPlace;
@@ -111,7 +111,7 @@ interface Parts {
   readonly history: FileHistory;
 }
 
-/** If it rejects, nothing that it has opened or started stays. */
+/** If it rejects, it first closes everything that it has opened or started. */
 async function agentIn(around: Surroundings, options: AgentOptions): Promise<CodingAgent> {
   const cwd = await workingDirectory(options.cwd);
   const sessions = await sessionPlace(options.store);
@@ -199,7 +199,7 @@ function titlesFor(
   });
 }
 
-/** Another model than that of the session. What was said of the session's model is not true of it. */
+/** Another model than that of the session. The settings of the session's model do not apply to it. */
 function modelNamed(name: string, options: AgentOptions, configuration: Configuration, cwd: string): Promise<Model> {
   const { contextWindow: _window, prices: _prices, ...others } = options;
   return chosenModel({ ...others, model: name }, configuration, cwd);
@@ -209,7 +209,7 @@ const RULES = ['allow', 'ask', 'deny'] as const;
 
 function changedOptions(options: AgentOptions, { removed = [], ...changes }: AgentChanges): AgentOptions {
   const { contextWindow: _window, prices: _prices, ...ofAnyModel } = options;
-  // What was said of one model is not true of another.
+  // The settings of one model do not apply to another.
   const changed: AgentOptions = { ...(changes.model === undefined ? options : ofAnyModel), ...changes };
   for (const kind of RULES) {
     const rules = new Set([...(options[kind] ?? []), ...(changes[kind] ?? [])]);

@@ -60,7 +60,7 @@ export async function runCommand(
     notes(equipmentNotes(equipment));
     const contentWith = async (notes: readonly string[]): Promise<Content> => {
       const meaning = meaningOf(prompt, equipment.commands, cwd);
-      // Only a command attaches files. A note changes nothing about that.
+      // Only a command attaches files. Notes alone attach nothing.
       if (meaning.length > 0) {
         const typed = words.trim() === '' ? prompt : words;
         return messageContent(prompt, notes, cwd, meaning, [typed, ...meaningOf(typed, equipment.commands, cwd)]);
@@ -93,7 +93,7 @@ interface Form extends Pick<Request, 'prompt' | 'signal' | 'asks'> {
 
 interface Answered {
   code: number;
-  /** The request was too long for the model: the window to continue it with. */
+  /** The window for the continuation, if the request was too long for the model. */
   window?: number;
 }
 
@@ -147,7 +147,7 @@ function follow(
   return () => undefined;
 }
 
-/** A command in the background ends with the program. What the model has not read of its output is shown. */
+/** A command in the background ends with the program. The output that the model has not read is shown. */
 function printEnding(screen: Screen, { id }: Conversation, { background }: CodingAgent): void {
   for (const command of background?.running(id) ?? []) {
     for (const { spans } of endingWithProgram(command)) screen.line(...spans);

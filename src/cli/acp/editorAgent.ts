@@ -34,7 +34,7 @@ export interface EditorAgentOptions {
   makeAgent(cwd: string, servers: readonly ServerEntry[]): Promise<CodingAgent>;
 }
 
-/** What an editor says of a session that it opens. */
+/** The parameters with which an editor opens a session. */
 interface Opening {
   readonly sessionId: string;
   readonly cwd: string;
@@ -124,7 +124,7 @@ export class EditorAgent {
     };
   }
 
-  /** A key is read from the environment and from files, so there is nothing to do but to look again. */
+  /** The key comes from the environment and from files, so this only reads them again. */
   async #authenticate(methodId: string): Promise<Record<string, never>> {
     if (methodId !== KEY_METHOD.id) throw RequestError.invalidParams({ methodId }, 'there is no such method');
     const made = await this.#options.makeAgent(process.cwd(), []);
@@ -138,7 +138,7 @@ export class EditorAgent {
     return { sessionId, modes: session.modes };
   }
 
-  /** A session that the store has. One that is open here stays open, and is not reopened during a request. */
+  /** Opens a stored session. A session that is open here stays open, and is not reopened during a request. */
   async #reopened(params: Opening, client: AgentContext): Promise<EditorSession> {
     const { sessionId, cwd } = params;
     mustBeAbsolute(cwd);
@@ -204,7 +204,7 @@ export class EditorAgent {
     const options = { limit: PAGE, ...(cursor != null && { cursor }) };
     const rows = cwd == null ? await store.list(options) : await sessionsIn(await realPlace(cwd), store, options);
     const last = rows.length === PAGE ? rows.at(-1)?.cursor : undefined;
-    // One that was left without a message is not shown.
+    // Sessions without a message are not listed.
     const shown = rows.filter(({ title, turns }) => title !== undefined || turns > 0);
     const sessions = shown.map(({ id: sessionId, cwd, title = null, updatedAt }) => {
       return { sessionId, cwd, title, updatedAt: new Date(updatedAt).toISOString() };

@@ -32,9 +32,9 @@ export interface QuestionPort {
   readonly client: Pick<AgentContext, 'request'>;
   /** Resolves when the editor has received all updates so far. */
   updated(): Promise<void>;
-  /** Tells the person something that is no step. */
+  /** Shows the person a text that is not a step of the run. */
   say(text: string): void;
-  /** The person has cancelled the request instead of an answer. */
+  /** Called if the person cancels the request instead of answering. */
   cancelled(): void;
 }
 
@@ -46,7 +46,7 @@ export class EditorQuestions {
     this.#port = port;
   }
 
-  /** Asks about every call that waits and is not asked about yet. `signal` ends the questions without an answer. */
+  /** Asks about each waiting call that has no open question. `signal` ends the questions without an answer. */
   ask(signal: AbortSignal): void {
     for (const call of this.#port.conversation.pending) {
       const key = `${call.callId} ${call.suspension}`;
@@ -127,7 +127,7 @@ export class EditorQuestions {
     return lines.length === 0 ? [] : [textContent(lines.map(printableLine).join('\n'))];
   }
 
-  /** The decision counts even if the rules cannot be kept. */
+  /** The decision is valid even if the rules cannot be saved. */
   async #remember({ name, args, payload }: PendingCall, how: 'session' | 'kept'): Promise<void> {
     const { made, conversation, say } = this.#port;
     try {

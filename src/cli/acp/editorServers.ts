@@ -1,7 +1,6 @@
 /**
  * The MCP servers that an editor names for a session. Rule: the editor is a program of the user, so its servers count as the
- * user's own. They need no trust, and they do not start in the project's directory. A server that cannot be used has the
- * reason.
+ * user's own. They need no trust, and they do not start in the project's directory. The entry of an unusable server contains the reason.
  */
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';

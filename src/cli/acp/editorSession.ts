@@ -105,7 +105,7 @@ export class EditorSession {
     this.#shownMode = mode;
   }
 
-  /** Shows what has happened so far, as it counts for the model. */
+  /** Shows the messages and calls so far that the model still receives. */
   async replay(): Promise<void> {
     for (const entry of standingEntries(this.#conversation.log())) this.#queue.push(this.#updates.replayed(entry));
     this.#queue.push(this.#updates.usage());
@@ -202,7 +202,7 @@ export class EditorSession {
     return undefined;
   }
 
-  /** Tells once what of the user's and the project's files does not count, and which MCP servers failed. */
+  /** Notes once which files of the user and the project are ignored, and which MCP servers failed. */
   #tellEquipment(): void {
     if (this.#isEquipmentTold) return;
     this.#isEquipmentTold = true;

@@ -1,6 +1,6 @@
 /**
  * Errors of the library as errors of the protocol. Invariant: the message says what was expected, and `data.code` is the
- * library's code. What the editor can mend is an invalid parameter or request, a missing key asks for authentication.
+ * library's code. A fault that the editor can correct is an invalid parameter or request; a missing key requires authentication.
  */
 import { RequestError } from '@agentclientprotocol/sdk';
 import { AgentBusyError, ConfigurationError, LimitError, RunchartError, thrownMessage } from '../../errors.ts';

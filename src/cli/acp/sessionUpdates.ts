@@ -21,7 +21,7 @@ import { planOf, resultContent, type ShownToolCall, shownCall, textContent } fro
 
 interface UpdateOptions {
   readonly cwd: string;
-  /** The tokens that the model takes. Undefined if they are not known. */
+  /** The context window of the model, in tokens. Undefined if it is unknown. */
   readonly contextWindow: number | undefined;
   /** The editor shows notices. */
   readonly notices: boolean;
@@ -108,7 +108,7 @@ export class SessionUpdates {
     });
   }
 
-  /** How full the context is after the last reply, and what the session has cost. Empty if that is not known. */
+  /** How full the context is after the last reply, and what the session has cost. Empty if both are unknown. */
   usage(): SessionUpdate[] {
     const { contextWindow: size } = this.#options;
     if (size === undefined || !this.#lastReply) return [];

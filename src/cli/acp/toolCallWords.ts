@@ -1,6 +1,6 @@
 /**
- * A tool call as an editor shows it: its kind, title, places, and the content of its result. Invariant: pure. What a
- * model or a tool says is shown with escapes for hidden characters in titles, and within bounds everywhere.
+ * A tool call as an editor shows it: its kind, title, places, and the content of its result. Invariant: pure. Text of a model or a tool
+ * is shortened everywhere, and titles show hidden characters as escapes.
  */
 import { resolve } from 'node:path';
 import type { PlanEntry, ToolCallContent, ToolCallLocation, ToolKind } from '@agentclientprotocol/sdk';
@@ -61,7 +61,7 @@ function titleOf({ name, args }: ShownToolCall): string {
   return shortened(printableLine(about === undefined ? name : `${name} ${about}`), TITLE_MAX);
 }
 
-/** Code of a line of Markdown, whatever backticks it contains. */
+/** Returns the text as inline code of Markdown, also if it contains backticks. */
 function inCode(text: string): string {
   const fence = '`'.repeat(longestRun(text) + 1);
   const pad = /^`|`$/.test(text) ? ' ' : '';
@@ -85,7 +85,7 @@ function locationsOf({ name, args }: ShownToolCall, cwd: string): ToolCallLocati
   return [{ path: resolve(cwd, path), ...(isLine && { line: offset }) }];
 }
 
-/** What is known of a call before it runs. */
+/** A call as the editor shows it before it runs. */
 export const shownCall = (call: ShownToolCall, cwd: string) => ({
   title: titleOf(call),
   name: call.name,
@@ -121,7 +121,7 @@ function imageContent(part: StoredPart): ToolCallContent[] {
   return [{ type: 'content', content: { type: 'image', mimeType, data } }];
 }
 
-/** The tool's own report says what a file was and is, in each place that has changed. */
+/** The changed places of a file, before and after the call, from the tool's own report. */
 function changesIn(call: ShownToolCall, report: string, cwd: string): ToolCallContent[] {
   const [path, content] = [textArgument(call.args, 'file_path'), textArgument(call.args, 'content')];
   if (kindOf(call) !== 'edit' || path === undefined) return [];

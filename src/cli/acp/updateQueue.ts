@@ -1,6 +1,6 @@
 /**
- * Sends the updates of a session in order, one at a time. Invariant: while the editor does not read, pieces of one text
- * are joined, so what waits is at most the conversation itself.
+ * Sends the updates of a session in order, one at a time. Invariant: while the editor does not read, pieces of one text are joined, so
+ * the queue is never longer than the conversation.
  */
 import type { SessionUpdate } from '@agentclientprotocol/sdk';
 
@@ -40,7 +40,7 @@ export class UpdateQueue {
   }
 }
 
-/** Two pieces of one text as one. Undefined for other updates. */
+/** Joins two pieces of one text. Undefined for other updates. */
 function joinedText(before: SessionUpdate | undefined, update: SessionUpdate): SessionUpdate | undefined {
   if (!before || !('messageId' in before) || !('messageId' in update)) return undefined;
   if (before.sessionUpdate !== update.sessionUpdate || before.messageId !== update.messageId) return undefined;

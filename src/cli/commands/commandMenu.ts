@@ -1,6 +1,6 @@
 /**
- * The menu below a `/`: the commands whose names begin with the typed text, and the chosen one. Invariant: pure but for
- * the choice, which a change of the text resets.
+ * The menu below a `/`: the commands whose names begin with the typed text, and the chosen one. Invariant: the only state is the choice,
+ * and a change of the text resets it.
  */
 import { NAME_WIDTH } from '../interactive/slashCommands.ts';
 import { ownLine, type TextLine } from '../interactive/textRows.ts';

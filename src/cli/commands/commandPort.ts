@@ -10,19 +10,19 @@ export interface CommandPort {
   readonly terminal: ConversationTerminal;
   /** The rules that the person has saved since the start. */
   readonly remembered: readonly string[];
-  /** Takes a rule out of `remembered`. False if it is none. */
+  /** Takes a rule out of `remembered`. False if the rule is not in the list. */
   forget(rule: string): boolean;
   say(style: Style, text: string): void;
   watch(run: Run): void;
   formats(): Promise<TextFormats>;
   list(): Promise<void>;
-  /** Takes back files, the conversation or both. */
+  /** Restores files, rewinds the conversation, or does both. */
   undo(name: 'undo' | 'rewind', argument: string): Promise<void>;
   /** Opens another session, or a new one. */
   swap(choice: string | undefined): Promise<void>;
-  /** True while a request is under way, which is then said: nothing may be changed. */
+  /** True while a request is under way; a line then explains that nothing can be changed. */
   isBusy(): boolean;
-  /** Opens the same session with another agent. False if a request under way prevented it, which is then said. */
+  /** Opens the same session with another agent. False if a request under way prevented it; a line then explains that. */
   remake(changes: AgentChanges, restartsServers?: boolean): Promise<boolean>;
   /** Closes the session for the work, and opens the one that the work resolves to. */
   reopen(work: () => Promise<string>): Promise<void>;

@@ -1,6 +1,6 @@
 /**
- * What the user and the project add to the program, as lines: MCP servers with their state, agents, skills, and what of it
- * does not count. Invariant: names and descriptions come from files and servers, so they are shown printable.
+ * The equipment of the user and the project, as lines: MCP servers with their state, agents, skills, and ignored files. Invariant: names
+ * and descriptions come from files and servers, so they are shown printable.
  */
 import { printableLine } from '../../printable.ts';
 import { count } from '../costTally.ts';
@@ -64,7 +64,7 @@ const indentedLine = (text: string): TextLine => ({ ...ownLine(['dim', `  ${text
 const problemLines = (problems: readonly string[]): TextLine[] =>
   problems.map((problem) => ownLine(['yellow', printableLine(problem)]));
 
-/** What is told at the start: files that do not count. */
+/** Lines for the start of the program: the ignored files. */
 export function equipmentNotes({ problems, untrusted }: Equipment): string[] {
   const shown = problems.slice(0, NOTES_MAX).map(printableLine);
   const hidden = problems.length - shown.length;
@@ -79,7 +79,7 @@ export function equipmentNotes({ problems, untrusted }: Equipment): string[] {
   ];
 }
 
-/** An error in one line. Where its first line announces others, the last one follows: it says most. */
+/** An error in one line. If the first line announces others, the last line follows it, because that one is the most specific. */
 function shortReason(why: string): string {
   const lines = why.split('\n').filter((line) => line.trim() !== '');
   const [first = ''] = lines;
@@ -95,7 +95,7 @@ export function failedServers({ servers }: Equipment): string[] {
   });
 }
 
-/** Tells what of the user's and the project's files does not count, and later which MCP servers failed. */
+/** Prints which files of the user and the project are ignored, and later which MCP servers failed. */
 export function tellEquipment(equipment: Equipment, say: (note: string) => void): void {
   for (const note of equipmentNotes(equipment)) say(note);
   void equipment.servers.settled.then(() => {

@@ -33,7 +33,7 @@ export class FileMenu {
   #text = '';
   #chosen = 0;
 
-  /** `changed`: there are other lines. */
+  /** `changed` is called when the lines have changed. */
   constructor(cwd: () => string, changed: () => void) {
     this.#cwd = cwd;
     this.#changed = changed;

@@ -38,7 +38,7 @@ export const todoLines = (todos: readonly Todo[]): TextLine[] =>
 export const doneText = (todos: readonly Todo[]): string =>
   `${todos.filter(({ status }) => status === 'completed').length} of ${count(todos.length, 'step')} done`;
 
-/** The list as the log has it last; empty if there is none. */
+/** The latest list in the log; empty if there is none. */
 export function keptTodos(entries: readonly LogEntry[]): readonly Todo[] {
   const calls = new Map<string, readonly Todo[]>();
   let kept: readonly Todo[] = [];
@@ -51,7 +51,7 @@ export function keptTodos(entries: readonly LogEntry[]): readonly Todo[] {
   return kept;
 }
 
-/** The list of a session that is opened again, if a step of it is open. */
+/** The list of a reopened session, if one of its steps is not done. */
 export function openedPlanLines(entries: readonly LogEntry[]): TextLine[] {
   const todos = keptTodos(entries);
   if (todos.every(({ status }) => status === 'completed')) return [];

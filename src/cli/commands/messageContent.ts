@@ -1,6 +1,6 @@
 /**
  * The content of a message: the typed text, the files that it names with `@`, and what the person's own commands printed.
- * Invariant: only files inside the working directory are attached. What cannot be attached stays a word of the text.
+ * Invariant: only files inside the working directory are attached. A name that cannot be attached stays a word of the text.
  */
 import { spawn } from 'node:child_process';
 import { relative } from 'node:path';

@@ -36,7 +36,7 @@ export function permissionLines(conversation: Conversation, { made, remembered }
 const ruleLine = (what: string, rule: string, origin: string): TextLine =>
   ownLine(['bold', `${what}  `], ['plain', printableLine(rule)], ['dim', `  ${origin}`]);
 
-/** What the rules said of the last call that they judged. */
+/** The decision of the rules about the last call that they judged. */
 function lastDecision(entries: readonly LogEntry[]): string | undefined {
   const names = new Map<string, string>();
   let last: string | undefined;

@@ -27,7 +27,7 @@ export class PersonCommands {
     this.#notes.push(text);
   }
 
-  /** Returns a text with what its command stands for, its attached files and the outputs of the commands before it. */
+  /** Returns a text together with the text of its command, its attached files and the outputs of earlier commands. */
   async content(text: string): Promise<Content> {
     if (this.#notes.length === 0 && !text.includes('@') && !text.startsWith('/')) return text;
     const { meaningOf, messageContent } = await import('./messageContent.ts');

@@ -141,7 +141,7 @@ function planLines(conversation: Conversation): TextLine[] {
   return lines.length > 0 ? lines : [ownLine(['plain', 'the model keeps no list in this session'])];
 }
 
-/** The changes of files in this session, whole. */
+/** All changes of files in this session, in full. */
 async function changesOf(conversation: Conversation, { formats }: CommandPort): Promise<TextLine[]> {
   const { changedFiles } = await formats();
   const lines = changedFiles(conversation.log());

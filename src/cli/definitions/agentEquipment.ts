@@ -1,6 +1,6 @@
 /**
- * What the user and the project add to the agent of the program: MCP servers, agents, commands and skills. Rule: nothing
- * of a project counts before the user trusts its file, and nothing that cannot be used stops the program.
+ * What the user and the project add to the agent of the program: MCP servers, agents, commands and skills. Rule: a file of the project is
+ * ignored until the user trusts it, and an unusable file does not stop the program.
  */
 import type { Model, Tool } from '../../index.ts';
 import type { PermissionLayer } from '../../permissions/permissions.ts';
@@ -16,7 +16,7 @@ import { type Definitions, loadDefinitions } from './definitions.ts';
 export interface Equipment extends Pick<Definitions, 'agents' | 'commands' | 'skills' | 'problems' | 'untrusted'> {
   readonly tools: readonly Tool[];
   readonly servers: ServerConnections;
-  /** Agents start unasked: each of their calls is judged by the rules. */
+  /** Agents start without a question, because the rules judge each of their calls. */
   readonly layers: readonly PermissionLayer[];
 }
 

@@ -1,7 +1,7 @@
 /**
  * Agents and skills of Markdown files as tools of the model: `agent_NAME` starts sub-agents, and `Skill` reads the text of
- * a skill. Rule: a sub-agent has its own list of the program's tools, and the rules hold for its calls. A tool that does
- * not exist is told, and the agent works without it.
+ * a skill. Rule: a sub-agent has its own list of the program's tools, and the rules hold for its calls. A missing tool is reported, and
+ * the agent works without it.
  */
 import { dirname } from 'node:path';
 import { z } from 'zod';
@@ -22,7 +22,7 @@ interface AgentParts {
   modelOf(name: string): Promise<Model | undefined>;
 }
 
-/** The tools of the agents, and what is wrong with some. */
+/** The tools of the agents, and the problems of agents that cannot be used as written. */
 export async function agentTools(
   agents: readonly AgentDefinition[],
   parts: AgentParts,

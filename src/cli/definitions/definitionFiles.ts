@@ -14,7 +14,7 @@ export interface DefinitionFile extends ProjectFile {
   readonly of: 'user' | 'project';
   /** True for the user's own files. */
   readonly isTrusted: boolean;
-  /** The name by its place: the file's, or the folder's of a skill. Folders are separated by `:`. */
+  /** The name of the file, or for a skill the name of its folder. Folders are separated by `:`. */
   readonly name: string;
 }
 

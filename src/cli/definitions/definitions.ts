@@ -1,6 +1,6 @@
 /**
  * The agents, commands and skills of the user and the project, from Markdown files. Rule: a file that cannot be used is
- * named with the reason, and the others work. Of two with one name the nearer to the working directory counts.
+ * named with the reason, and the others work. If two have the same name, the one nearer to the working directory is used.
  */
 import { ConfigurationError, thrownMessage } from '../../errors.ts';
 import { beginning } from '../../printable.ts';
@@ -55,7 +55,7 @@ const NAMES: { readonly [kind in DefinitionFolder]: { rule: RegExp; words: strin
   skills: { rule: /^[a-z0-9][\w-]{0,63}$/i, words: 'at most 64 letters, digits, dashes and underscores' },
 };
 const DESCRIPTION_MAX = 1_024;
-/** What other programs write for the model of the session. */
+/** Values with which other programs name the model of the session. */
 const INHERITS = new Set(['inherit', 'default']);
 
 /** Reads all of them. Rejects only if the working directory or the user's record of trust cannot be used. */

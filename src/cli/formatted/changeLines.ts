@@ -105,7 +105,7 @@ export function newFileLines(content: string, mark: Mark): TextLine[] {
 
 /** At most `most` lines; `how` says where the others can be seen. */
 export function foldedLines(lines: readonly TextLine[], most: number, mark: Mark, how: string): readonly TextLine[] {
-  // A line that only counts one line would take its place.
+  // A line that counts one hidden line would need as much room as that line.
   if (lines.length <= most + 1) return lines;
   return [...lines.slice(0, most), lineOf(mark, 0, ['dim', `… ${count(lines.length - most, 'more line')}${how}`])];
 }

@@ -66,7 +66,7 @@ function linesOfBlock(token: Token, width: number, prefix: Prefix): TextLine[] {
     case 'hr':
       return [blockLine(prefix, [['dim', '─'.repeat(Math.max(3, Math.min(RULE_MAX, width - 4)))]])];
     default:
-      // HTML, definitions of links, and whatever else is no text: its source.
+      // HTML, definitions of links and other blocks without text are shown as their source.
       return sourceLines(token.raw, 'dim', prefix);
   }
 }

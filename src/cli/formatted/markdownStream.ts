@@ -176,7 +176,7 @@ function tokensOf(source: string): Token[] {
     // The source is cut by the lengths of the tokens.
     return tokens.map(({ raw }) => raw).join('') === source ? tokens : plain;
   } catch {
-    // Quotes in quotes in quotes need more stack than there is.
+    // Deeply nested quotes can exceed the stack.
     return plain;
   }
 }

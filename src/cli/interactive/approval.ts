@@ -45,7 +45,7 @@ export function approvalFacts(payload: Json | undefined): ApprovalFacts {
   };
 }
 
-/** True for the call that gives a plan. */
+/** True for the call that proposes a plan. */
 export const isPlanCall = ({ name }: Pick<PendingCall, 'name'>): boolean => name === 'ExitPlanMode';
 
 /** The change of a file that a question shows, ready as lines. */

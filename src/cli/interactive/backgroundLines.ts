@@ -12,7 +12,7 @@ import type { ConversationTerminal } from './conversationTerminal.ts';
 import { ownLine, type TextLine } from './textRows.ts';
 
 const COMMAND_MAX = 120;
-/** A screen of which the output of an ending command takes half. */
+/** The assumed height of the screen; the output of an ending command fills at most half of it. */
 const OUTPUT_ROWS = 20;
 
 const shownCommand = (command: string): string => shortened(printableLine(command), COMMAND_MAX);

@@ -33,7 +33,7 @@ const LAST_LINE_MAX = 60;
 const MESSAGE_LINES = 11;
 /** The tool whose argument is a plan, which its question shows. */
 const PLAN = 'ExitPlanMode';
-/** The result of a command that runs on. */
+/** Matches the result of a command that continues in the background. */
 const STARTED = /^Started in the background as (bash_[0-9a-f]+)\./;
 /** The fewest lines of a change that are shown. */
 const CHANGE_MIN = 8;
@@ -230,7 +230,7 @@ export class TranscriptRenderer {
     return [...heading, line, ...(change?.lines ?? (todos ? todoLines(todos) : []))];
   }
 
-  /** The size of a result, with its first line where that says something. */
+  /** The size of a result, and its first line if that is informative. */
   #summary({ callId, outcome, content }: Of<'tool-result'>, call: ShownCall | undefined): string {
     if (this.#denied.delete(callId)) return '';
     const isFine = outcome === 'succeeded';
@@ -349,8 +349,8 @@ export function outputLines(output: string, rows: number): TextLine[] {
 }
 
 /**
- * Gives the log of an opened session to its renderer. Returns the lines of the latest request: of those that count for
- * the model, without what was taken back. `isShown`: it is on the screen already.
+ * Gives the log of an opened session to its renderer. Returns the lines of the latest request that the model still receives. `isShown`:
+ * it is on the screen already.
  */
 export function openedLines(renderer: TranscriptRenderer, entries: readonly LogEntry[], isShown: boolean): TextLine[] {
   const standing = standingEntries(entries);

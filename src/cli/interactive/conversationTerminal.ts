@@ -54,7 +54,7 @@ export interface ConversationTerminal {
   close(): void;
 }
 
-/** A question waits this long, because the last input may start something. */
+/** A question appears after this delay, because the last input may start new work. */
 const ASK_MS = 60;
 
 export class LineTerminal implements ConversationTerminal {

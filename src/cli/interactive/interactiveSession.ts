@@ -256,7 +256,7 @@ export class InteractiveSession implements TerminalSource {
     this.#terminal.changed();
   }
 
-  /** Prints the error of a failed run. A decision that came while a run ended has continued it as another one. */
+  /** Prints the error of a failed run. A decision that arrived while the run ended has continued it as another run. */
   #watch(run: Run): void {
     if (this.#runs.has(run)) return;
     this.#runs.add(run);

@@ -1,6 +1,5 @@
 /**
- * What stands around the typed line: the state of a request under way, the mark that says what the person is asked, and
- * the renderer for a terminal.
+ * The surroundings of the typed line: the state of a request under way, the mark of the current question, and the renderer for a terminal.
  */
 import type { SnapshotFrom } from 'xstate';
 import { textOf } from '../../content/content.ts';

@@ -1,6 +1,6 @@
 /**
- * What a person's request does when the model refuses it because it is too long: earlier messages are summed up and the
- * request goes on. Invariant: a continued request is not continued again, and the window never grows.
+ * Continues a person's request that was too long for the model, after a summary of earlier messages. Invariant: a continued request is
+ * not continued again, and the window never grows.
  */
 import type { LogEntry } from '../../../machines/internal.ts';
 import { textOf } from '../../content/content.ts';
@@ -16,9 +16,9 @@ export const summaryNote = (window: number): string =>
 
 const TOO_LONG =
   /context.?(?:length|window|size|limit)|maximum (?:context|prompt|input|number of tokens)|too many (?:input )?tokens|(?:prompt|input|request) (?:is|was) too (?:long|large)|reduce the length|exceeds? (?:the )?(?:context|maximum|available)/i;
-/** Figures of an error that may be a window. */
+/** Numbers in an error that may be the size of the context window. */
 const FIGURE = /\d[\d,_]{2,}/g;
-/** A figure that the error names as the window. Other figures may be parts of the request. */
+/** A number that the error names as the window. Other numbers may be parts of the request. */
 const NAMED_FIGURE =
   /(?:(?:maximum|context)[^\d.;]{0,40}(?:length|size|window|limit|tokens)[^\d.;]{0,40}|> ?)(\d[\d,_]{2,})(?![\d,_]|\s*\+)/gi;
 const WINDOW_MIN = 1_000;
@@ -27,7 +27,7 @@ const WINDOW_MAX = 20_000_000;
 const LESS = 0.8;
 const CHARACTERS_A_TOKEN = 3;
 
-/** The window to go on with; undefined if the error is another one. */
+/** The window to continue with; undefined for another error. */
 export function windowAfter(
   error: RunResult['error'],
   { contextWindow }: Pick<Model, 'contextWindow'>,
@@ -37,7 +37,7 @@ export function windowAfter(
   const message = entries.filter((entry) => entry.type === 'user-message').at(-1);
   if (message && textOf(message.content) === CONTINUED) return undefined;
   const named = figuresIn([...error.message.matchAll(NAMED_FIGURE)].map(([, figure = '']) => figure));
-  // Without a name, the other figure of such an error is what was sent, which is more.
+  // If no number is named as the window, the smallest number is taken: the others describe the larger request.
   const possible = named.length > 0 ? named : figuresIn(error.message.match(FIGURE) ?? []);
   if (possible.length > 0) return Math.min(...possible, contextWindow ?? Number.POSITIVE_INFINITY);
   const last = entries.filter((entry) => entry.type === 'model-reply').at(-1);

@@ -1,6 +1,6 @@
 /**
  * The model of the program, made from options and configuration: its provider, key and address, and its context window
- * and prices. Invariant: what is missing is an error with an example that the program accepts. Options take precedence
+ * and prices. Invariant: the error about a missing setting contains an example that the program accepts. Options take precedence
  * over configuration, and both over the price list.
  */
 import { ConfigurationError } from '../../errors.ts';
@@ -84,7 +84,7 @@ export const PROVIDERS: { readonly [name: string]: Vendor } = {
   },
 };
 
-/** Rejects with a ConfigurationError for what is missing or cannot work. */
+/** Rejects with a ConfigurationError for a missing or invalid setting. */
 export async function chosenModel(options: ModelOptions, configuration: Configuration, cwd: string): Promise<Model> {
   const modelName = options.model || configuration.model;
   if (!modelName) throw new ConfigurationError(NO_MODEL);
@@ -167,7 +167,7 @@ async function factsOf(
   const known = await modelFacts(modelName, listed);
   const contextWindow = windowOf(options.contextWindow) ?? settings.contextWindow ?? known.contextWindow;
   const prices = pricesOf(options.prices) ?? settings.prices ?? known.prices;
-  // Else the room that is kept for a reply would be larger than a small window.
+  // Without this bound, the tokens reserved for a reply could exceed a small window.
   const maxOutputTokens =
     contextWindow !== undefined && contextWindow < SMALL ? Math.ceil(contextWindow / 4) : undefined;
   return {
@@ -215,8 +215,8 @@ function noKey(provider: string, { keys: [key], address }: Vendor): string {
 
 /**
  * Returns prices and context window of a model by its name, or nothing if the optional price list is missing or lacks the model.
- * A server that is in the list has its own prices. Behind any other address the name alone counts, so that proxies and
- * gateways have a window and a cost.
+ * A server that is in the list has its own prices. For any other address only the name is compared, so that proxies and gateways have a
+ * window and a cost.
  */
 export async function modelFacts(
   modelName: string,

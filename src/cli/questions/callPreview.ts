@@ -46,7 +46,7 @@ function isMultiEdit({ edits, ...others }: { readonly [key: string]: unknown }):
   return areEdits && hasFields(others, ['file_path']);
 }
 
-/** True if these are texts and there is nothing else. An edit may say that it means every place. */
+/** True if these fields are texts and there are no other fields. An edit may also have the flag `replace_all`. */
 function hasFields(args: { readonly [key: string]: unknown }, texts: readonly string[], isEdit = false): boolean {
   const { replace_all, ...others } = args;
   const isFlag = replace_all === undefined || (isEdit && typeof replace_all === 'boolean');
@@ -57,7 +57,7 @@ function hasFields(args: { readonly [key: string]: unknown }, texts: readonly st
 const editsOf = (change: Exclude<FileChange, { content: string }>): readonly TextEdit[] =>
   'edits' in change ? change.edits : [change];
 
-/** `place`: where the rules found that the path leads. */
+/** `place`: the resolved path, as the rules found it. */
 export async function callPreview(
   name: string,
   args: Json,

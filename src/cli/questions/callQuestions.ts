@@ -56,7 +56,7 @@ export class CallQuestions {
     return this.#asked !== undefined;
   }
 
-  /** Takes a rule out of those that "always" saved. False if it is none. */
+  /** Takes a rule out of those that "always" saved. False if the rule is not among them. */
   forget(rule: string): boolean {
     const at = this.remembered.indexOf(rule);
     if (at >= 0) this.remembered.splice(at, 1);

@@ -1,5 +1,5 @@
 /**
- * The MCP servers of the program: they start beside it, and agents have their tools as soon as a server has listed them.
+ * The MCP servers of the program: they start in parallel with it, and agents receive the tools of a server as soon as it has listed them.
  * Invariant: a server that cannot be used never stops the program; its state says why.
  */
 import { thrownMessage } from '../../errors.ts';

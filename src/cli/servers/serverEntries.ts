@@ -1,8 +1,7 @@
 /**
- * Reads the files that list MCP servers, in the form that other programs use: `{ "mcpServers": { name: options } }`. Rule:
- * an entry that cannot be used is told with the reason, and the others work. No message quotes a value, because it may be
- * a secret. A server of the user does not start in the project's directory: programs read files of their directory, and
- * run what an untrusted project put there.
+ * Reads the files that list MCP servers, in the form that other programs use: `{ "mcpServers": { name: options } }`. Rule: an unusable
+ * entry is reported with the reason, and the others work. No message quotes a value, because it may be
+ * a secret. A server of the user does not start in the project's directory, because it could run files of an untrusted project there.
  */
 import { dirname, resolve } from 'node:path';
 import { thrownMessage } from '../../errors.ts';
@@ -57,7 +56,7 @@ export function serverEntries(
     }
     for (const [written, given] of Object.entries(servers)) {
       const entry = entryOf(written, given, file, { variables: variablesOf, cwd: dirname(file.path) });
-      // A file that does not count cannot turn off a server that does.
+      // An untrusted file cannot turn off a server of a trusted one.
       if (file.isTrusted || !entries.has(entry.name)) entries.set(entry.name, entry);
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Lists the other sessions of a directory for a person to choose from. Invariant: a number means the row that was listed
- * last, and only the next line may be nothing but one. A session of that name comes first.
+ * Lists the other sessions of a directory for a person to choose from. Invariant: a number refers to the last list, and only the next
+ * line may consist of a number alone. A session with that name takes precedence.
  */
 import type { ConversationInfo } from '../../stores/logStore.ts';
 import type { CodingAgent } from '../codingAgent.ts';
@@ -23,7 +23,7 @@ export interface ChooserPort {
 export class SessionChooser {
   readonly #port: ChooserPort;
   #listed: readonly ConversationInfo[] = [];
-  /** The rows that the person sees last. */
+  /** The rows of the last list. */
   #rows: readonly ConversationInfo[] | undefined;
 
   constructor(port: ChooserPort) {
@@ -49,7 +49,7 @@ export class SessionChooser {
     return chosen === undefined ? undefined : `/resume ${chosen}`;
   }
 
-  /** Resolves to the session of an id, or of a row. Lists those that a word finds. Rejects if there is none. */
+  /** Resolves to the session of an id, or of a row. Lists the sessions that match a word instead. Rejects if there is none. */
   async find(choice: string): Promise<string | undefined> {
     const place = this.#port.made().sessions;
     if (choice === this.#port.currentId() || (await place.has(choice).catch(() => false))) return choice;
@@ -70,7 +70,7 @@ export class SessionChooser {
   }
 }
 
-/** One session: its number, age and title, then what it took. */
+/** One session: its number, age and title, then its state, turns and cost. */
 function listedLine(number: number, session: ConversationInfo, now: number): TextLine {
   const { age, title, turns, cost, state } = sessionFacts(session, now);
   const facts = [state, turns, cost].filter((fact) => fact !== 'idle').join(' · ');

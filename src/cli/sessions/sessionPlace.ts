@@ -13,7 +13,7 @@ export interface SessionPlace {
   /** The directory, or the file of the database. */
   readonly path: string;
   readonly store: LogStore;
-  /** The directory of what files were before the agent changed them. */
+  /** The directory with the contents of files before the agent changed them. */
   readonly history: string;
   /** The files and directories that no tool may change. */
   readonly files: readonly string[];

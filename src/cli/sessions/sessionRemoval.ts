@@ -1,5 +1,5 @@
 /**
- * Removes a session with what is kept of its files. Invariant: contents that a copy of the session needs stay, because a
+ * Removes a session together with the stored contents of its files. Invariant: contents that a copy of the session needs stay, because a
  * fork has the requests of its original.
  */
 import { SessionBusyError } from '../../errors.ts';
@@ -20,7 +20,7 @@ export async function removeSession({ store, history }: Pick<SessionPlace, 'stor
   await new FileHistory(history).forget(messageIds.filter((messageId) => !needed.has(messageId)));
 }
 
-/** All of them for a session that is in use, since nobody can read it now. The bound of the history removes them. */
+/** Returns all of them if another session is in use, because its log cannot be read now. The limit of the history removes them later. */
 async function neededBy(id: string, messageIds: readonly string[], store: LogStore): Promise<readonly string[]> {
   try {
     return await messagesOf(store, id);

@@ -65,7 +65,7 @@ export async function chosenSession(
 }
 
 async function latestSession({ store, path }: SessionPlace, cwd: string): Promise<string> {
-  // One that was left without a message is not what a person means.
+  // A session without a message is not the latest session for a person.
   const latest = (await store.list()).find(
     ({ cwd: where, title, turns }) => where === cwd && (title !== undefined || turns > 0),
   );

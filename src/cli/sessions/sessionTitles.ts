@@ -121,7 +121,7 @@ async function answerOf(model: Model, request: ModelRequest, signal: AbortSignal
   return undefined;
 }
 
-/** What drives a display or is not seen. */
+/** Matches control characters and invisible characters. */
 const UNPRINTED = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Default_Ignorable_Code_Point}]+/gu;
 /** Marks that models put around a title. */
 const AROUND = /^[\s"'“”„«»‘’`*#]+|[\s"'“”„«»‘’`*.]+$/gu;

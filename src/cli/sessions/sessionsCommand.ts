@@ -69,7 +69,7 @@ export function sessionFacts(session: ConversationInfo, now: number) {
 const FAILURES = new Set(['model', 'store', 'executor', 'tool', 'state', 'internal']);
 
 function stateText({ status, lastCause }: ConversationInfo): string {
-  // Earlier messages that were given to a new conversation have the cause `history`.
+  // If a new conversation received earlier messages, its cause is `history`.
   const isPlain = lastCause === undefined || lastCause === 'end_turn' || lastCause === 'history';
   if (status !== 'idle' || isPlain) return status;
   // Its process has ended.

@@ -1,6 +1,6 @@
 /**
- * What files were before the tools of the agent changed them: a list of changes for each request, and the contents by
- * their hashes. Invariant: a state is stored before its file is changed. Nothing lies in the working directory. The size is
+ * The contents of files before the agent's tools changed them: a list of changes for each request, and the contents by their hashes.
+ * Invariant: a state is stored before its file is changed. Nothing lies in the working directory. The size is
  * bounded: the oldest requests are removed first.
  */
 import { createHash, randomUUID } from 'node:crypto';
@@ -24,7 +24,7 @@ export interface RecordedChange {
   readonly before: FileState;
   /** Undefined if the process ended before the tool did. */
   readonly after?: FileState;
-  /** It was taken back. */
+  /** The change was undone. */
   readonly isUndone?: true;
 }
 
@@ -90,7 +90,7 @@ export class FileHistory {
     }
   }
 
-  /** The bytes of a kept state. Undefined if they are gone, or not what they were. */
+  /** The bytes of a kept state. Undefined if they are missing or have changed. */
   async content(messageId: string, hash: string): Promise<Buffer | undefined> {
     const bytes = await readFile(join(this.#placeOf(messageId), hash)).catch(() => undefined);
     return bytes && hashOf(bytes) === hash ? bytes : undefined;
@@ -112,18 +112,18 @@ export class FileHistory {
     return { kind: 'file', hash: hashOf(bytes), mode };
   }
 
-  /** Where a kept content lies. */
+  /** The path of a stored content. */
   fileOf(messageId: string, hash: string): string {
     return join(this.#placeOf(messageId), hash);
   }
 
-  /** Removes what is kept of these requests. */
+  /** Removes the stored changes and contents of these requests. */
   async forget(messageIds: Iterable<string>): Promise<void> {
     for (const messageId of messageIds) await rm(this.#placeOf(messageId), { recursive: true, force: true });
     this.#total = undefined;
   }
 
-  /** Ids come from other programs too, so they are no names of files. */
+  /** Ids may come from other programs, so they are not used as file names. */
   #placeOf(messageId: string): string {
     return join(this.directory, hashOf(Buffer.from(messageId)));
   }
@@ -140,7 +140,8 @@ export class FileHistory {
     if (await stat(file).catch(() => undefined)) return;
     await mkdir(place, { recursive: true, mode: 0o700 });
     await this.#makeRoom(bytes.length, place);
-    // A content is complete under its name, whenever the process ends. Equal contents may be stored at the same time.
+    // A file has its final name only when it is complete, so an ended process leaves no partial content. Equal contents may be stored at
+    // the same time.
     const draft = `${file}.${randomUUID()}.tmp`;
     try {
       await writeFile(draft, bytes, { mode: 0o600 });
@@ -164,7 +165,7 @@ export class FileHistory {
     }
   }
 
-  /** Removes the oldest requests but this one, until the total fits. Resolves to what is left of it. */
+  /** Removes the oldest requests but this one, until the total fits. Resolves to the remaining total. */
   async #removeOldest(bytes: number, own: string): Promise<number> {
     let total = bytes;
     if (total <= this.#totalMax) return total;

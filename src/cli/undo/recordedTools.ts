@@ -1,7 +1,7 @@
 /**
- * The tools of the agent that change files, each with a record of what the file was. Invariant: a tool works as without
- * its record. The records of one file follow one another, as its changes do. What cannot be recorded is changed all the
- * same, and undo says that it was not kept.
+ * The tools of the agent that change files, with a record of each file's earlier state. Invariant: the record does not change the
+ * behaviour of a tool. The records of one file follow one another, as its changes do. A file that cannot be recorded is changed all the
+ * same, and undo reports that it was not kept.
  */
 import { KnownFiles } from '../../tools/coding/knownFiles.ts';
 import { grantedPlace } from '../../tools/coding/workspace.ts';
@@ -24,7 +24,7 @@ function recorded(definition: ToolDefinition, history: FileHistory, turns: Known
     async execute(args, context) {
       const path = isObject(args) ? args.file_path : undefined;
       const place = typeof path === 'string' ? await grantedPlace(context, path) : undefined;
-      // The tool says itself what is wrong with a path.
+      // The tool itself reports an invalid path.
       if (typeof path !== 'string' || place?.kind !== 'place') return definition.execute(args, context);
       return turns.inTurn(place.path, async () => {
         const isKept = await keepBefore(path, context, history);

@@ -1,6 +1,6 @@
 /**
- * `/undo` and `/rewind`: take back files, the conversation or both. Invariant: what the agent did not change is not touched
- * unasked. What cannot be taken back is said. Nothing is taken back while a request is under way.
+ * `/undo` and `/rewind`: take back files, the conversation or both. Invariant: a file that somebody else has changed is not touched
+ * without a question. Changes that cannot be undone are named. Nothing is taken back while a request is under way.
  */
 import type { Conversation } from '../../conversation/conversation.ts';
 import { printableLine } from '../../printable.ts';
@@ -31,7 +31,7 @@ export interface UndoPort {
   /** The text of the request is put back into its line. */
   readonly terminal: Pick<ConversationTerminal, 'fill'>;
   say(style: Style, text: string): void;
-  /** Tells the model with the next message. */
+  /** Adds a note for the model to the next message. */
   note(text: string): void;
 }
 
@@ -43,7 +43,7 @@ interface Undoing extends UndoPort {
 
 export class UndoCommands {
   readonly #port: UndoPort;
-  /** What a short line after a question or a list means. */
+  /** Reads a short line as the answer to a question or as a choice from a list. */
   #answers: ((text: string) => string | undefined) | undefined;
   /** The files that a person was asked about, as they were then. */
   #asked: string | undefined;

@@ -1,7 +1,6 @@
 /**
- * What taking back a request means for the files: which can be restored, which somebody has changed since, and which are
- * not known. Invariant: a plan changes nothing. A file is restored only if it is what the plan saw, and a version that is
- * replaced is kept.
+ * Plans the undo of a request: which files can be restored, which have other changes since, and which are unknown. Invariant: a plan
+ * changes nothing. A file is restored only if it is still as the plan found it, and a replaced version is kept.
  */
 import { chmod, rmdir, unlink } from 'node:fs/promises';
 import { relative } from 'node:path';
@@ -42,12 +41,12 @@ export interface UndoPlan {
   readonly asBefore: readonly string[];
   /** Files that cannot be restored, with the reason. */
   readonly lost: readonly { name: string; why: string }[];
-  /** Commands that ran. What they changed is not known. */
+  /** Commands that ran. Their changes are unknown. */
   readonly commands: readonly string[];
   readonly changes: ReadonlyMap<string, readonly RecordedChange[]>;
 }
 
-/** The requests that the model still knows, the latest first. */
+/** The requests that the model still receives, the latest first. */
 export const undoableRequests = (entries: readonly LogEntry[]): UndoableRequest[] =>
   standingEntries(entries)
     .flatMap((entry) =>
@@ -158,13 +157,13 @@ function otherChanges(
   return { unrecorded: [...unrecorded], commands };
 }
 
-/** How a file was taken back. `copy`: where the replaced version is kept. */
+/** A restored file. `copy`: where the replaced version is kept. */
 export type RestoredFile = { readonly name: string; readonly copy?: string } & (
   | { readonly kind: 'restored' | 'removed' }
   | { readonly kind: 'failed'; readonly why: string }
 );
 
-/** Restores one file, if it is still what the plan saw. A version that the agent did not write is kept. */
+/** Restores one file, if it is still as the plan found it. A version that the agent did not write is kept. */
 export async function restoreFile(file: PlannedFile, history: FileHistory, cwd: string): Promise<RestoredFile> {
   const { name, path, target, messageId } = file;
   const failed = (why: string): RestoredFile => ({ name, kind: 'failed', why });
