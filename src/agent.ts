@@ -120,7 +120,7 @@ const ownerIn = (opening: Promise<Conversation>): Promise<string | null> =>
     () => null,
   );
 
-/** A store in memory for an agent that was given none. */
+/** The store in memory of an agent whose options name no store. */
 function ownStore(): LogStore {
   let store: LogStore | undefined;
   const made = async (): Promise<LogStore> => {
@@ -136,7 +136,7 @@ function ownStore(): LogStore {
   return withLookup(own, async (id, owner) => mayExist(await made(), id, owner));
 }
 
-/** A model that has none today may have some tomorrow, if it has a list of them. */
+/** A model may declare its list of secrets while the list is still empty, because it can grow later. */
 function redactionOf(given: readonly string[] = [], models: readonly Model[]): AgentEnvironment['redact'] {
   const ofModels = models.flatMap(({ secrets }) => (secrets ? [secrets] : []));
   if (given.length + ofModels.length === 0) return async () => withoutRedaction;
@@ -152,7 +152,7 @@ class OpenAgent implements EngineAgent {
   readonly #options: AgentOptions;
   readonly #environment: AgentEnvironment;
   readonly profile: AgentProfile & { readonly store: LogStore };
-  /** From the moment an opening begins until the conversation is closed. */
+  /** Contains a conversation from the start of its opening until it is closed. */
   readonly #open = new Map<string, Promise<Conversation>>();
   #closed = false;
 
@@ -200,7 +200,7 @@ class OpenAgent implements EngineAgent {
 
   async list(options: ListOptions = {}): Promise<ConversationInfo[]> {
     checkListing(options);
-    // A store that does not know the options gives all rows.
+    // A store that ignores the options returns all rows.
     const [rows, { pageOf }] = await Promise.all([
       byStore(this.#environment, 'list', () => this.#environment.store.list(options)),
       loadRows(),
@@ -219,7 +219,7 @@ class OpenAgent implements EngineAgent {
       return result;
     } finally {
       await conversation.close();
-      // Nobody has the id of a conversation whose only message was refused. With more entries it is an older one.
+      // If its only message was refused, the caller has no id of the conversation, so it is deleted. With more entries it existed before.
       if (!run && conversation.log().length < 2) await this.profile.store.delete(id).catch(() => undefined);
     }
   }

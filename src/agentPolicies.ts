@@ -100,7 +100,7 @@ const hostModelRows = {
     rows: {
       /** The longest wait for the first part of a reply. */
       firstPartMs: numberRow(60_000, { unit: 'ms' }),
-      /** The longest silence of a stream. It is checked once in that time, so the attempt ends after one to two times as long. */
+      /** The longest silence of a stream. It is checked once in that time, so an attempt ends after one to two times this value. */
       idleMs: numberRow(60_000, { unit: 'ms' }),
       /** The longest duration of one attempt. */
       totalMs: offRow(numberRow(0, { unit: 'ms' })),
@@ -198,7 +198,7 @@ export interface Policies extends Omit<ChartPolicies, keyof HostPolicies>, HostP
   toolRetry: false | (ToolRetry & { retryable?(error: unknown): boolean });
 }
 
-/** Policies over the defaults. Throws ConfigurationError. */
+/** Merges the policies of the host over the defaults. Throws ConfigurationError. */
 export const mergedPolicies = (given: DeepPartial<Policies> | undefined): Policies =>
   check('policies', given === undefined ? {} : given, policiesValidator) as Policies;
 

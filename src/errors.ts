@@ -192,7 +192,7 @@ export class InvalidDecisionError extends RunchartError {
   }
 }
 
-/** `authorize` said no. Nothing was changed. */
+/** `authorize` refused the decision. Nothing was changed. */
 export class DecisionRefusedError extends RunchartError {
   constructor(message: string) {
     super('decision_refused', message);

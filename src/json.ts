@@ -31,7 +31,7 @@ function nesting(text: string): { deepest: number; open: boolean } {
   return { deepest, open: depth > 0 };
 }
 
-/** Numbers that JSON text cannot hold would be others after a reload. */
+/** Throws for NaN and Infinity, and turns -0 into 0, because JSON text would change these numbers. */
 export function jsonNumber(value: number): number {
   if (!Number.isFinite(value)) throw new RangeError(`the number ${value} is not JSON`);
   return value === 0 ? 0 : value;
@@ -53,12 +53,12 @@ function ownCopy(value: Json, dropped: Dropped): Json {
   for (const key of Object.keys(value)) if (!dropped(key)) copy[key] = ownCopy(value[key] as Json, dropped);
   return Object.freeze(copy);
 }
-/** Arguments that a person or a plugin gives. */
+/** A frozen copy of arguments from a person or a plugin. */
 export const ownArgsJson = (args: Json): Json => ownCopy(args, isShared);
 
 export type Parsed = { kind: 'parsed'; value: Json } | { kind: 'refused'; why: string };
 
-/** Says why a text is refused in words of its own: an engine's differ from version to version, and these are kept in logs. */
+/** Explains a refused text in its own words, because logs keep the message and those of engines differ between versions. */
 export function parseJson(text: string, dropped: Dropped = isPrototype): Parsed {
   const { deepest, open } = nesting(text);
   if (deepest > DEPTH_MAX) return { kind: 'refused', why: `nested deeper than ${DEPTH_MAX}` };

@@ -1,5 +1,5 @@
 /**
- * `runchart/node`: what needs Node. Rule: nothing of the core imports this file.
+ * `runchart/node`: the modules that need Node. Rule: the core never imports this file.
  */
 export { type HookOptions, hooks } from './hooks/hooks.ts';
 export type { Hook, HookEvent, HookInput, HookOutput } from './hooks/runHook.ts';

@@ -19,7 +19,7 @@ export function onDemand<T>(load: () => Promise<T>): () => Promise<T> {
   return part;
 }
 
-/** Loads all of them, those that they name too: for a caller that decides itself when time passes, and so can wait for no file. */
+/** Loads all parts, and those that they load, for a caller that controls time itself and cannot wait for a file. */
 export async function everyPart(): Promise<void> {
   for (let known = 0; known < parts.length; ) {
     known = parts.length;

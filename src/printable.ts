@@ -1,6 +1,6 @@
 /**
- * Text of others as a person may see it, in a terminal or a page. Rule: what would drive the display or not be seen is shown as
- * an escape, and nothing is dropped.
+ * Makes foreign text safe to show to a person, in a terminal or a page. Rule: characters that control the display or are invisible are
+ * shown as escapes, and nothing is dropped.
  */
 
 /** Controls, line and paragraph separators, lone surrogates, direction marks, interlinear annotations. */
@@ -60,10 +60,10 @@ const unitEscapes = (character: string): string =>
     (_, index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, '0')}`,
   ).join('');
 
-/** A value as one line of JSON, the same once parsed, that a terminal can be given too. */
+/** A value as one line of JSON that is safe in a terminal and parses to the same value. */
 export const jsonLine = (value: unknown): string => JSON.stringify(value).replace(IN_LINE, unitEscapes);
 
-/** Source text, or JSON on several lines, whose strings mean the same, for a person. */
+/** Source text, or JSON on several lines, in a form that is safe to show; its strings keep their values. */
 export const sourceText = (source: string): string => source.replace(IN_TEXT, unitEscapes);
 
 /** Returns the first `most` UTF-16 units at most, never with half a character at the end. */

@@ -39,7 +39,7 @@ export function isLiteral(value: object): boolean {
 export const hasMethods = (value: unknown, ...names: string[]): boolean =>
   names.every((name) => isFunction((value as Given | null | undefined)?.[name]));
 
-/** Looked at elsewhere. */
+/** The value is checked elsewhere. */
 export const anything: Validator = { expected: 'anything', test: () => true };
 export const flag: Validator = { expected: 'true or false', test: (value) => typeof value === 'boolean' };
 export const callback: Validator = { expected: 'a function', test: isFunction };
@@ -72,7 +72,7 @@ export const standardSchema: Validator = {
     return hasMethods(standard, 'validate') && isDescribed(standard as object);
   },
 };
-/** Also without an end. */
+/** A number, or Infinity. */
 export const numberOrInfinity = (least: number): Validator => ({
   expected: `a number of at least ${least}, or Infinity`,
   test: (value) => typeof value === 'number' && value >= least,
@@ -133,7 +133,7 @@ export function check(
   if (isList(given)) return [...given];
   if (!fields || !isObject(given)) return given;
   const known = Object.keys(fields);
-  // A slip of the pen would count for nothing.
+  // A misspelt key would have no effect.
   const stray = Object.keys(given).find((key) => !known.includes(key) && refuses(given[key], given));
   if (stray !== undefined) {
     throw new ConfigurationError(`${unknown}${stray} is unknown; known are ${known.join(', ')}`);

@@ -1,5 +1,5 @@
 /**
- * Connects to a server of `createHandlers`. Rule: conversations have the face that they have in the server's process.
+ * Connects to a server of `createHandlers`. Rule: a conversation has the same members as in the server's process.
  * After `close` nothing is left open.
  */
 import { ConfigurationError } from '../errors.ts';

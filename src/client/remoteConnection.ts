@@ -157,7 +157,7 @@ export class RemoteConnection implements EventTarget, RemoteLink {
   async #takeAnswer(answer: unknown, changes: number): Promise<void> {
     const overview = overviewIn((answer as { overview?: unknown }).overview);
     await this.upTo(overview.entries, overview.createdAt);
-    // The status of an earlier log does not hold for this one.
+    // The status of an earlier log does not apply to this one.
     if (!this.#isOther(overview)) this.log.takeOverview(overview, changes);
   }
 
@@ -167,7 +167,7 @@ export class RemoteConnection implements EventTarget, RemoteLink {
     return first?.type === 'conversation' && first.createdAt !== createdAt;
   }
 
-  /** Only the server has the waiting calls of sub-agents beside which other work still runs. */
+  /** While other work runs, only the server has the waiting calls of sub-agents. */
   async #takeCurrent(changes: number): Promise<void> {
     const { signal } = this.#abort;
     await this.#takeAnswer(await this.#options.calls.call('GET', `${this.#path}?overview`, { signal }), changes);

@@ -203,7 +203,7 @@ async function refusalOf(response: Response): Promise<Refusal> {
   return new Refusal(errorOfCode(CODES[status] ?? 'bad_answer', `the server answered with status ${status}`), response);
 }
 
-/** What `call` and `events` reject with, as an error and with what it says about a repetition. */
+/** Converts a rejection of `call` or `events` to an error, with the information whether a repetition may succeed. */
 export function failureOf(error: unknown, signal: AbortSignal): Pick<Refusal, 'error' | 'isPassing' | 'waitMs'> {
   if (signal.aborted) return { error: closedClient(), isPassing: false, waitMs: 0 };
   if (error instanceof Refusal) return error;

@@ -66,7 +66,7 @@ export class AttachmentPreparers {
     return preparer.prepare(messages, signal);
   }
 
-  /** The next fallback model that accepts the last cycle's messages, if it is not the next one. */
+  /** The first later fallback model that accepts the last cycle's messages; absent if that is simply the next one. */
   skipping(models: readonly AttachmentModel[], index: number, entries: readonly LogEntry[]): { nextModel?: number } {
     const parts = attachmentsIn(entries);
     const next = models.findIndex(

@@ -239,7 +239,7 @@ export class Attachments {
     return messages;
   }
 
-  /** Where the next fallback model does not accept the images and files of the current request: the one that does. */
+  /** The fallback model that accepts the images and files of the current request, if the next one does not. */
   skipping(models: readonly AttachmentModel[], index: number, entries: readonly LogEntry[]): { nextModel?: number } {
     // Without a preparer, no request had an image or a file.
     return this.#preparers?.skipping(models, index, entries) ?? {};

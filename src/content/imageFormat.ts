@@ -1,6 +1,6 @@
 /**
- * Image formats: the media type of bytes, their base64 form, and a model's limits. Invariant: the first bytes
- * determine the type, never a claim. Base64 needs no Buffer of Node. An impossible limit is refused at the start.
+ * Image formats: the media type of bytes, their base64 form, and a model's limits. Invariant: the first bytes determine the type, not the
+ * declared media type. Base64 needs no Buffer of Node. An impossible limit is refused at the start.
  */
 import { ConfigurationError } from '../errors.ts';
 

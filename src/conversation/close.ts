@@ -57,7 +57,7 @@ const SILENCE_MS = 5000;
 export interface AppendingStore {
   /** Whether an append is under way. */
   readonly hasPendingAppend: boolean;
-  /** How many appends have come to an end. */
+  /** The number of appends that have ended. */
   readonly settledAppends: number;
 }
 

@@ -1,6 +1,6 @@
 /**
  * The public interface of one conversation, and its streams. Invariant: every method becomes a command, and commands are judged
- * in order. An answer is true once it is durable. No accepted message is lost. Streams have no gap and no repetition. A
+ * in order. A promise resolves only after its effect is durable. No accepted message is lost. Streams have no gap and no repetition. A
  * subscriber that throws affects nobody else.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
@@ -35,7 +35,7 @@ import { pendingCalls, type Run, unsettledCalls } from './run.ts';
 import { Runs } from './runs.ts';
 import { checkResumptionId, checkSending, choicesIn, type Known, type SendOptions } from './sendOptions.ts';
 
-/** For a conversation that exists already, or whose agent has tools. */
+/** Loaded for a conversation that exists already, or whose agent has tools. */
 export const loadDecisions = onDemand(() => import('./decisions.ts'));
 
 /** The runtime of a conversation, for observers. */
@@ -271,7 +271,7 @@ export class Conversation<Output = unknown> {
     throw new ConfigurationError(`${this.id} is a sub-agent of ${parentId}: act there; here it can only be read`);
   }
 
-  /** What a message is judged by. The log may not contain the delivery or return of a queued message yet. */
+  /** The facts that decide whether a message is accepted. The log may not contain the delivery or return of a queued message yet. */
   get #standing(): Standing {
     const { commands, queue, queueLength } = this.#runtime;
     const { standing } = commands;
@@ -331,7 +331,7 @@ export interface ConversationOptions {
   parentId?: string | undefined;
   /** Schemas of final answers, by message id; the agent's own under the empty id. */
   schemas: Map<string, StandardSchemaV1>;
-  /** What a message may name. */
+  /** The names that a message may use. */
   known: Known;
   closed(): void;
 }

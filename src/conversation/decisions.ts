@@ -1,6 +1,6 @@
 /**
  * Reads, authorizes and routes decisions of a host. Invariant: nothing from outside reaches a chart unparsed. A decision
- * concerns one call, of this conversation or of a sub-agent. Its answer is true once it is durable there.
+ * concerns one call, of this conversation or of a sub-agent. Its answer is sent after the decision is durable there.
  */
 import {
   type Decision,
@@ -19,13 +19,13 @@ import { pendingCall } from './run.ts';
 
 const load = onDemand(() => import('./settlements.ts'));
 let settlements: typeof import('./settlements.ts') | undefined;
-/** For a conversation that exists already: only a process that ended early leaves an unknown outcome. */
+/** Loaded for a conversation that exists already, because only a process that ended early leaves an unknown outcome. */
 export const loadSettlements = async (): Promise<typeof import('./settlements.ts')> => {
   settlements ??= await load();
   return settlements;
 };
 
-/** Read in the order of arrival, once loaded. Rejects with InvalidDecisionError. */
+/** Settlements are read in the order of their arrival, after the module is loaded. Rejects with InvalidDecisionError. */
 export const settle = async (runtime: Runtime, callId: unknown, how: unknown): Promise<'applied' | 'unknown'> =>
   (settlements ?? (await loadSettlements())).settle(runtime, callId, how);
 

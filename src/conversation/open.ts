@@ -124,7 +124,7 @@ export async function openConversation(
 }
 
 /**
- * Resolves to what the store does. An error of its own becomes a RunchartError `store`, except those with which an engine ends an
+ * Resolves to the result of the store. An error of its own becomes a RunchartError `store`, except those with which an engine ends an
  * attempt.
  */
 export async function byStore<T>({ below }: AgentEnvironment, act: string, done: () => T | Promise<T>): Promise<T> {
@@ -276,7 +276,7 @@ async function loadedFor(
   };
 }
 
-/** Decisions made during the wait; and the rest of a cycle that a crash interrupted. */
+/** True if a waiting cycle has decisions, or if the policy resumes a cycle that a crash interrupted. */
 function resumesByItself({ status, logState }: Runtime, onRestart: Policies['onRestart']): boolean {
   if (onRestart === 'idle') return false;
   if (status === 'waiting') return openCalls(logState).decisions.length > 0;

@@ -1,6 +1,6 @@
 /**
- * The final answer of a run while it streams. Rule: each value is what the text so far says, the last one is what the schema
- * accepted, and the end of the run, whatever it is, ends the values without an error.
+ * The final answer of a run while it streams. Rule: each value comes from the text so far, and the last one from the schema. The values
+ * end with the run, and never with an error.
  */
 import { Allow, parse } from 'partial-json';
 import type { LogEntry } from '../../machines/internal.ts';

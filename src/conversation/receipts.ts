@@ -1,6 +1,6 @@
 /**
- * The receipts of messages, and messages that are given back or could not be stored. Rule: each receipt is settled once, by the
- * log or by the end of the conversation; a receipt that cannot say what became of its message rejects; its run tells the same.
+ * The receipts of messages, and messages that are given back or could not be stored. Rule: each receipt is settled once, by the log or by
+ * the end of the conversation. It rejects if the outcome of its message is unknown, and then its run reports the same.
  */
 import { type RunOutput, runOf } from '../../machines/internal.ts';
 import { NotStored } from '../content/content.ts';
@@ -9,7 +9,7 @@ import { GIVE_UP_MS } from '../runtime/appendQueue.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { givenBack, notBegun, type Run, type RunHandle } from './run.ts';
 
-/** What became of the message: a request, a part of a run, or a return without delivery. */
+/** The outcome of a message: a request, a part of a run, or a return without delivery. */
 type Delivery = 'delivered' | 'returned';
 
 /** Knows runs by their ids. */
@@ -17,13 +17,13 @@ interface Runs {
   open(runId: string): Pick<Run, 'result'>;
 }
 
-/** What became of a message. */
+/** The id of a message, and a promise of its outcome. */
 export interface Receipt {
   /** The id of the message. */
   readonly messageId: string;
   /**
-   * Resolves once. Rejects with RunchartError, code `store`, where the message could not be taken off the queue of the
-   * log, or the store did not say so: it may still be queued, and the next opening lists it then.
+   * Resolves once. Rejects with RunchartError, code `store`, where the message could not be taken off the queue of the log, or where the
+   * store did not confirm that: it may still be queued, and the next opening lists it then.
    */
   readonly delivered: Promise<Delivery>;
 }
@@ -66,13 +66,13 @@ export class Receipts {
     this.#open.delete(messageId);
   }
 
-  /** Nobody knows any more what became of the message. */
+  /** The outcome of the message is unknown. */
   refuse(messageId: string, why: RunchartError): void {
     this.#open.get(messageId)?.refuse(why);
     this.#open.delete(messageId);
   }
 
-  /** What could not be stored was not accepted, unless the run has taken it meanwhile and says it all the same. */
+  /** A message that could not be stored counts as returned, unless a run has taken it meanwhile or the queue contains it. */
   async rejectMessage(
     messageId: string,
     error: unknown,
@@ -125,7 +125,7 @@ export class Returns {
     if (!queue.some((queued) => queued.messageId === messageId)) this.#receipts.settle(messageId, 'returned');
   }
 
-  /** Takes a message off the queue again; resolves when the log says so, or cannot. */
+  /** Takes a message off the queue again; resolves when the log contains that, or never will. */
   async withdraw(messageId: string): Promise<void> {
     await this.#runtime
       .submit({ type: 'message.returned', messageId, why: 'cancelled' })
@@ -173,7 +173,7 @@ export class Returns {
     }
   }
 
-  /** The log may still hold it: the next opening knows. */
+  /** The log may still contain the message; the next opening then lists it. */
   #leave(messageId: string, error: unknown): void {
     const failure = new RunchartError('store', said('the message may still be queued', error), { cause: error });
     this.#receipts.refuse(messageId, failure);

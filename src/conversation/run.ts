@@ -75,8 +75,8 @@ export interface Run<Output = unknown> extends AsyncIterable<LogEntry | Live> {
   /** Always resolves. */
   readonly result: Promise<RunResult<Output>>;
   /**
-   * The final answer as JSON while it streams, as far as it has come; the last value is `result.output`. It ends without an
-   * error, whatever the run ends as.
+   * The final answer as JSON while it streams, as far as it has come; the last value is `result.output`. It ends without an error,
+   * however the run ends.
    */
   readonly partialOutput: AsyncIterable<unknown>;
   /** Rejects with RunError unless the run completed. */

@@ -1,6 +1,6 @@
 /**
- * The runs of a conversation as handles, and the receipts of its messages. Rule: a handle and a receipt are settled by
- * what the log says and by nothing else, each exactly once; which run is under way is what the chart says.
+ * The runs of a conversation as handles, and the receipts of its messages. Rule: only the log settles a handle or a receipt, each exactly
+ * once. The chart alone determines which run is active.
  */
 import {
   entryOfMessage,
@@ -30,7 +30,7 @@ export class Runs {
   readonly #handles = new Map<string, RunHandle>();
   readonly #receipts = new Receipts(this);
   readonly #returns: Returns;
-  /** Runs that came to be one with another. */
+  /** Runs that were merged into another run. */
   #joined: WeakMap<RunHandle, RunHandle> | undefined;
   /** Messages under ids of the host's own, until their runs are over; from then on the log has them, or they were not accepted. */
   readonly #named = new Map<string, SentMessage>();
@@ -99,7 +99,7 @@ export class Runs {
     return handle;
   }
 
-  /** Keeps what answers a message of this id when it comes again. */
+  /** Keeps the answer for a repetition of this message. */
   keep(message: SentMessage): SentMessage {
     const { messageId } = message.receipt;
     this.#named.set(messageId, message);
@@ -115,7 +115,7 @@ export class Runs {
     this.#named.delete(messageId);
   }
 
-  /** What answered the message of this id; nothing where it is new. */
+  /** The answer to the message with this id; undefined for a new message. */
   repeated(messageId: string): SentMessage | undefined {
     const named = this.#named.get(messageId);
     if (named) return named;
@@ -134,7 +134,7 @@ export class Runs {
     return { run, receipt: { messageId, delivered: Promise.resolve('returned' as const) } };
   }
 
-  /** A run that began, under way or over, or that waits in the queue. */
+  /** The run with this id: active, over, or waiting in the queue. */
   ofLog(runId: string): RunHandle {
     const isToCome = this.#handles.has(runId) || this.#queuedFor({ id: runId }) !== undefined;
     if (runId === this.#runtime.runId || isToCome) return this.open(runId);
@@ -219,7 +219,7 @@ export class Runs {
     const uncancelled = this.#runtime.uncancelled();
     await ended;
     await uncancelled;
-    // What a later cancel ends is not waited for.
+    // This cancel does not wait for work that a later cancel ends.
     if (cancel === this.#cancels) await this.#runtime.uncancelled();
   }
 
@@ -240,7 +240,7 @@ export class Runs {
     return new RunHandle(runId, this.#feed, (handle) => this.cancel(handle));
   }
 
-  /** The message whose run is to come. */
+  /** The queued message that will start this run. */
   #queuedFor({ id }: Pick<RunHandle, 'id'>): QueuedMessage | undefined {
     return this.#runtime.queue.find(({ messageId }) => runOf(messageId) === id);
   }
@@ -258,7 +258,7 @@ export class Runs {
     return handle;
   }
 
-  /** What was asked for may have been overtaken by another command: then there is nothing left to do, or another run does it. */
+  /** Another command may have come first: then nothing is left to do, or another run does it. */
   #check(handle: RunHandle, answer: Answer | undefined): void {
     if (handle.ended || handle.since !== undefined) return;
     if (this.#queuedFor(handle)) return;

@@ -38,7 +38,7 @@ export interface SendOptions {
   whileSuspended?: Policies['whileSuspended'];
   /** The name of the person or system that asks, at most 200 characters. The log contains it, and models do not receive it. */
   by?: string;
-  /** What tools and plugins may know of the request as `origin`, at most 64 KiB. It is logged, and models do not receive it. */
+  /** The value that tools and plugins receive as `origin`, at most 64 KiB. It is logged, and models do not receive it. */
   context?: Json;
   /** The name of one of the agent's `models`. It holds for the cycle, over restarts. */
   model?: string;
@@ -98,7 +98,7 @@ const sendValidator = object({
 /** The names that requests to an agent may choose from. */
 export interface Known {
   readonly named: RequestNames;
-  /** Those of now. */
+  /** The current names. */
   readonly tools: () => readonly string[];
 }
 
@@ -107,7 +107,7 @@ export function checkSending(options: SendOptions): void {
   checkOptionsOf('send', options, sendValidator);
 }
 
-/** What the log takes of the options. Throws ConfigurationError for a name that the agent does not have. */
+/** The options as the log stores them. Throws ConfigurationError for a name that the agent does not have. */
 export function choicesIn(options: SendOptions, { named, tools: own }: Known): RequestChoices {
   const { by, context, model, settings, tools, output } = options;
   if (model !== undefined) mustBeKnown('model', model, Object.keys(named.models));

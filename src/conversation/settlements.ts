@@ -1,6 +1,6 @@
 /**
  * Reads and routes settlements of a host for calls with an unknown outcome. Invariant: nothing from outside reaches a chart
- * unparsed. The answer is true once it is durable.
+ * unparsed. The answer is sent after the settlement is durable.
  */
 import type { Settlement } from '../../machines/internal.ts';
 import type { Runtime } from '../runtime/runtime.ts';

@@ -1,6 +1,6 @@
 /**
- * A conversation as it was at any place of its log. Invariant: a pure function of entries. Nothing is opened, started or
- * called, and the answer equals what a process with the log up to there would give.
+ * A conversation as it was at any place of its log. Invariant: a pure function of entries. Nothing is opened, started or called, and the
+ * result equals that of a process whose log ends there.
  */
 import {
   applyEntry,

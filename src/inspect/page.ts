@@ -174,7 +174,7 @@ export class PageConnection {
     return false;
   }
 
-  /** The number of missing records among so many that the page has not been informed of. */
+  /** The number of these missing records that no message has reported. */
   #unreported(missing: number): number {
     const reported = Math.min(missing, this.#reportedMissing);
     this.#reportedMissing -= reported;

@@ -49,7 +49,7 @@ export class ConversationLog {
   readonly entries: LogEntry[];
   readonly #id: string;
   readonly #handle: LogHandle;
-  /** Takes secrets out of what is stored, and of what an observer is shown. */
+  /** Removes secrets from entries before they are stored, and from values for observers. */
   readonly redact: Redact;
   readonly #logState: LogState;
   readonly #transcript: Pick<Transcript, 'endsWithAssistant'>;
@@ -93,7 +93,10 @@ export class ConversationLog {
     this.#live.subscribe(listener);
   }
 
-  /** Before the charts start. Returns nothing where the entries are durable at once. Throws or rejects where they are not stored. */
+  /**
+   * Appends entries before the charts start. Returns nothing where the entries are durable at once. Throws or rejects where they are not
+   * stored.
+   */
   append(entries: readonly NewEntry[], at: number): void | Promise<void> {
     const pending = this.#append(() => entries, at);
     if (pending) return pending.then(() => this.#publish());
@@ -153,7 +156,7 @@ export class ConversationLog {
     return this.#pendingAppends > 0;
   }
 
-  /** How many appends have come to an end, stored or not; those that end at once are not counted. */
+  /** The number of appends that have ended, stored or not, except those that ended at once. */
   get settledAppends(): number {
     return this.#settledAppends;
   }
@@ -163,7 +166,7 @@ export class ConversationLog {
     await this.#last?.catch(() => undefined);
   }
 
-  /** Lets go of the store. */
+  /** Releases the store. */
   close(): Promise<void> {
     this.#live.complete();
     return this.#handle.close();

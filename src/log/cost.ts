@@ -33,7 +33,7 @@ export interface Cost {
 export interface CallCost {
   /** The run of the call; null outside a run. */
   runId: string | null;
-  /** Of the run; missing where it was no turn of this conversation. */
+  /** The number of the turn in the run; absent if the call was no turn of this conversation. */
   turn?: number;
   /** The id of the model. */
   model: string;
@@ -41,7 +41,7 @@ export interface CallCost {
   usage: Usage;
   /** USD; null where the price is unknown. */
   costUsd: number | null;
-  /** How many calls of one model a sub-agent made, which its parent's log counts together; missing for one call. */
+  /** The number of a sub-agent's calls of one model, which its parent's log counts together; absent for a single call. */
   calls?: number;
   /** The conversation of the sub-agent that made them. */
   subAgent?: string;
@@ -66,7 +66,7 @@ const SUMMARIES = 'summaries';
 
 const nothing: Cost = { calls: 0, usage: zeroUsage.usage, costUsd: 0, knownUsd: 0, unpriced: 0 };
 
-/** A price that is no amount, in a log of another origin, is none. */
+/** A price of a foreign log that is not an amount counts as unknown. */
 const amountOf = ({ costUsd }: { costUsd?: unknown }): number | null => (isCount(costUsd) ? costUsd : null);
 
 function plus(cost: Cost, call: CallCost): Cost {
@@ -83,7 +83,7 @@ function plus(cost: Cost, call: CallCost): Cost {
   };
 }
 
-/** What all calls of models in a log have cost, those of sub-agents and those for summaries included. */
+/** Returns the cost of all model calls in a log, including those of sub-agents and for summaries. */
 export function costOf(entries: Iterable<LogEntry>): ConversationCost {
   const calls: CallCost[] = [];
   const models = new Map<string, Cost>();
@@ -115,14 +115,14 @@ function callsOf(entry: LogEntry): CallCost[] {
   return [{ runId: entry.runId, ...modelOf(entry), usage: used.usage, costUsd: amountOf(used) }];
 }
 
-/** What one sub-agent used of one model. */
+/** The use of one model by one sub-agent. */
 type ModelUse = Omit<CallCost, 'runId'>;
 const isModelUse = (value: unknown): value is ModelUse => {
   const { model, calls } = fieldsOf(value);
   return typeof model === 'string' && isCount(calls);
 };
 
-/** What a sub-agent used, model by model; nothing where the entry does not say so, or not in a form that can be read. */
+/** The use of each model by a sub-agent; empty if the entry does not contain it in a readable form. */
 function modelUses(value: Json): ModelUse[] {
   const { models } = fieldsOf(value);
   if (!Array.isArray(models) || !models.every(isModelUse)) return [];

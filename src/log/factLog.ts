@@ -1,5 +1,6 @@
 /**
- * What a conversation does as facts for a logger, one for each entry. Invariant: a fact comes from a durable entry, so it contains no
+ * Converts the entries of a conversation to facts for a logger, one for each entry. Invariant: a fact comes from a durable entry, so it
+ * contains no
  * secret that is configured, and never the content of messages, arguments or results. A logger that throws changes nothing.
  */
 import type { LogEntry, LogState } from '../../machines/internal.ts';

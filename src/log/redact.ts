@@ -1,12 +1,12 @@
 /**
- * Secrets never enter the log. Rule: by value, in every string that people, models and tools write, before it is
- * stamped; what the library itself writes to find its way (types, ids, outcomes) stays as it is.
+ * Secrets never enter the log. Rule: secrets are replaced by value in every string that people, models and tools write, before an entry
+ * is stamped. Strings of the library itself (types, ids, outcomes) are unchanged.
  */
 import { entryKinds, type Fields, type NewEntry, type Shape } from '../../machines/internal.ts';
 import { RedactedReply, type RedactedReplyOptions } from './redactedReply.ts';
 import { formsOf, withoutSecrets } from './secretText.ts';
 
-/** Keys of local servers are often a word; a model's shorter key would blank out ordinary text. */
+/** Keys of local servers are often plain words, so a shorter key of a model is not redacted: that would blank out ordinary text. */
 const MODEL_SHORTEST = 8;
 
 export interface Redact {
@@ -68,7 +68,7 @@ export function redactor(given: Secrets, ofModels: readonly Secrets[] = []): Red
     counted = count;
     values = valuesOf(given, ofModels);
   };
-  // Most values hold none, and then nothing is made anew.
+  // Most values contain no secret, and then no copy is made.
   const finds = (value: unknown): boolean => {
     refresh();
     return values.length > 0 && holds(value, values);
@@ -83,7 +83,7 @@ export function redactor(given: Secrets, ofModels: readonly Secrets[] = []): Red
   return Object.assign(redact, { entry, reply });
 }
 
-/** Keys count as strings; nothing is made on the way. */
+/** Keys count as strings. The search makes no copy. */
 function holds(value: unknown, secrets: readonly string[]): boolean {
   if (typeof value === 'string') return secrets.some((secret) => value.includes(secret));
   if (typeof value !== 'object' || value === null) return false;
@@ -104,7 +104,7 @@ function redactedFields(fields: Fields, value: unknown, redact: RedactValue): un
   );
 }
 
-/** A value without the secrets in what people, models and tools wrote; ids, codes and tags stay. */
+/** Returns a value without secrets in the texts of people, models and tools; ids, codes and tags are unchanged. */
 function redactedValue(shape: Shape, value: unknown, redact: RedactValue): unknown {
   switch (shape.kind) {
     case 'words':

@@ -1,6 +1,6 @@
 /**
- * A reply as it is streamed to listeners, without secrets. Rule: what a listener puts together of the pieces is the redacted text, and one
- * that comes in the middle is shown exactly what the others have got.
+ * A reply as it is streamed to listeners, without secrets. Rule: the joined pieces are the redacted text, and a listener that joins in
+ * the middle receives exactly what the others have received.
  */
 import type { InFlight, Live } from '../live.ts';
 import { SecretFreeText } from './secretText.ts';
@@ -44,12 +44,12 @@ export class RedactedReply {
     this.#options.live()?.(signal);
   };
 
-  /** The reply is whole: what waited is shown. */
+  /** The reply is complete, so the waiting text is emitted. */
   end(): void {
     for (const key of this.#texts.keys()) this.#finish(key);
   }
 
-  /** What was shown so far, whole; nothing before the first delta, and after a reset. */
+  /** The complete text that was emitted so far; null before the first delta and after a reset. */
   get inFlight(): InFlight | null {
     const [first] = this.#texts.values();
     if (!first) return null;
@@ -91,7 +91,7 @@ export class RedactedReply {
     const held = this.#texts.get(key);
     if (held) held.shown += text;
     this.#inFlight = null;
-    // A first piece may say the name of a call, and no text.
+    // A first piece may contain the name of a call and no text.
     if (text !== '' || signal.text === '' || ('name' in signal && signal.name !== undefined))
       this.#options.live()?.({ ...signal, text });
   }

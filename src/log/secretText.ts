@@ -1,13 +1,13 @@
 /**
- * Secrets in texts: the forms in which one is written, and texts without them, whole or in pieces. Rule: all pieces together are what the
- * whole text would be.
+ * Finds the written forms of secrets in texts, and removes them from whole texts and from pieces. Rule: the joined pieces equal the whole
+ * text without secrets.
  */
 
 const MARK = '[redacted]';
 
 type Secrets = readonly string[];
 
-/** JSON text as writers make it that keep to ASCII, with `\u00fc` for `ü`. */
+/** JSON text of writers that use only ASCII, with `\u00fc` for `ü`. */
 const inAscii = (json: string): string =>
   json.replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 /** Percent escapes of the characters that `encodeURIComponent` leaves. */
@@ -60,7 +60,7 @@ function cleanedText(text: string, secrets: Secrets, until: number, covered: num
 export const withoutSecrets = (text: string, secrets: Secrets): string =>
   cleanedText(text, secrets, text.length, 0).text;
 
-/** Where the end of a text may be the beginning of a secret; the text's length where it is not. */
+/** The index from which the end of the text may begin a secret; the length of the text if there is none. */
 function openFrom(text: string, secrets: Secrets): number {
   const longest = secrets.reduce((most, { length }) => Math.max(most, length), 0);
   for (let from = Math.max(0, text.length - longest + 1); from < text.length; from++) {
@@ -70,17 +70,17 @@ function openFrom(text: string, secrets: Secrets): number {
   return text.length;
 }
 
-/** One text that comes in pieces: what may be the beginning of a secret waits for the next piece, or for the end. */
+/** A text that arrives in pieces: a possible beginning of a secret waits for the next piece, or for the end. */
 export class SecretFreeText {
   #held = '';
   #covered = 0;
 
-  /** What can be shown now. */
+  /** Returns the text that can be emitted now. */
   push(piece: string, secrets: Secrets): string {
     return this.#upTo(openFrom(this.#held + piece, secrets), piece, secrets);
   }
 
-  /** What is left. */
+  /** Returns the remaining text. */
   end(secrets: Secrets): string {
     return this.#upTo(this.#held.length, '', secrets);
   }

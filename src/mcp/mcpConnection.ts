@@ -28,7 +28,7 @@ interface ConnectionOptions {
   ended(): void;
 }
 
-/** What happened to a call when its connection failed: it was not carried out, nobody knows, or its answer alone was lost. */
+/** What happened to a call when its connection failed: it was not carried out, its outcome is unknown, or only its answer was lost. */
 export type Loss = 'unsent' | 'ended' | 'cut';
 
 interface OpenTransport {
@@ -125,7 +125,7 @@ export class McpConnection {
     const code = fieldOf(error, 'code');
     if (code === 'CONNECTION_CLOSED') return 'ended';
     if (code === CUT) return 'cut';
-    // Nobody read what was written last.
+    // The server did not read the last message.
     if (code === 'EPIPE' || code === 'NOT_CONNECTED' || fieldOf(error, 'message') === 'Not connected') return 'unsent';
     const status = fieldOf(error, 'status');
     if (isNumber(status)) return status === HTTP_NOT_FOUND || status === HTTP_BAD_REQUEST ? 'unsent' : undefined;

@@ -195,7 +195,7 @@ async function asked(
   };
   try {
     const message = `${name} waits (${printable(reason)}). May it run with ${shown}?`;
-    // A person has all the time, until the client leaves or cancels its request.
+    // The question has no time limit: it ends when the client leaves or cancels its request.
     const limits = { signal, timeout: TIMER_MAX_MS };
     const { action, content } = await mcpReq.elicitInput({ message, requestedSchema }, limits);
     return action === 'accept' && (content as { allow?: unknown } | undefined)?.allow === true;

@@ -1,4 +1,4 @@
-/** Results of MCP servers as content of tools. Rule: what a model cannot take is named by a text, and the rest is kept. */
+/** Results of MCP servers as content of tools. Rule: a text names each part that a model cannot receive, and the other parts are kept. */
 import { type ContentPart, readContent } from '../content/content.ts';
 import { thrownMessage } from '../errors.ts';
 import { type ToolResult, toolResult } from '../tools/tool.ts';

@@ -24,7 +24,7 @@ export interface McpAddress {
   authProvider?: OAuthClientProvider | AuthProvider;
 }
 
-/** What the agent gets of a server besides its tools. */
+/** Additional tools for the agent, besides those of the server. */
 interface MoreTools {
   /** Adds tools that list and read the resources of the server. Default: false. */
   resources?: boolean;

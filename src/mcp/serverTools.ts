@@ -79,7 +79,7 @@ export class ServerTools {
     this.left = [...left, ...this.#addedLeft];
   }
 
-  /** Today's tools take the place of those in the list. Tools that the host had left out stay out. */
+  /** The current tools replace those in the list. Tools that the host had left out stay out. */
   readonly #follow: ToolChanges = (read) => {
     const given = new Set(read().map(({ name }) => name));
     const withheld = new Set(this.tools.map(({ name }) => name).filter((name) => !given.has(name)));

@@ -64,7 +64,10 @@ export interface Model {
   readonly contextWindow?: number;
   /** The most output tokens of one reply. */
   readonly maxOutputTokens?: number;
-  /** It holds final answers to a JSON Schema itself. For other models, and where it refuses, the system text describes the schema. */
+  /**
+   * The model itself enforces a JSON Schema on final answers. For other models, and where it refuses, the system text describes the
+   * schema.
+   */
   readonly nativeOutput?: boolean;
   /** Prices in USD per million tokens. Without them costs are unknown. */
   readonly prices?: Prices;
@@ -107,7 +110,7 @@ export const BATCHES: unique symbol = Symbol('batches');
 export interface PartBatches {
   /** Undefined at the end. Rejects like the stream. */
   next(): Promise<readonly ModelPart[] | undefined>;
-  /** Nobody reads further. */
+  /** Called when no further parts are needed. */
   close(): void;
 }
 export interface BatchedParts extends AsyncIterable<ModelPart> {

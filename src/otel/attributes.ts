@@ -121,7 +121,7 @@ export const metricAttributes = (work: Work): Attributes =>
 export const workName = (work: Work): string =>
   work.kind === 'model' ? `chat ${work.model.id}` : `execute_tool ${work.call.name}`;
 
-/** What of its contents a span may show. */
+/** The contents that a span may show. */
 interface Shown {
   contents: boolean;
   /** Removes secrets. */

@@ -114,7 +114,7 @@ export class ConversationTrace implements WorkObserver {
     if (!open) return act();
     run?.work.add(open);
     const end = (ending: SpanOutcome): void => {
-      // The end of the run has ended it.
+      // The end of the run has already ended this span.
       if (run && !run.work.delete(open)) return;
       this.#end(open, ending);
     };

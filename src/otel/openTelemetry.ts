@@ -1,6 +1,6 @@
 /**
- * `runchart/otel`: spans and metrics of runs, model calls and tools for OpenTelemetry. Rule: nothing that the API, an SDK or an
- * exporter does reaches a run. Contents are recorded only where the host asks for them.
+ * `runchart/otel`: spans and metrics of runs, model calls and tools for OpenTelemetry. Rule: no failure of the API, an SDK or an exporter
+ * affects a run. Contents are recorded only where the host asks for them.
  */
 import type { Tracer } from '@opentelemetry/api';
 import { ConfigurationError } from '../errors.ts';

@@ -52,7 +52,7 @@ export async function verdictsOf(call: JudgedCall, rules: RuleSet): Promise<Call
       : READ_TOOLS.includes(tool) || EDIT_TOOLS.includes(tool)
         ? await fileVerdict(tool, args, rules, await surroundingsOf(call.cwd))
         : toolVerdict(call, args, rules);
-  // A rule for a long or odd name may be none.
+  // A rule for a long or unusual name may be invalid.
   const verdict = judged.saves.every(isRule) ? judged : { ...judged, saves: [] };
   // The mode `dontAsk` denies every call that would need an answer.
   const withMode = (confined: JudgedVerdict): JudgedVerdict => {
@@ -172,12 +172,12 @@ function toolVerdict(
     if (!rule.covers(tool)) return false;
     const { subject } = rule;
     if (subject.kind === 'tool') return true;
-    // An address that names no host may be any.
+    // An address without a readable host may lead to any host.
     if (subject.kind === 'domain') return host === undefined ? !every : subject.matches(host);
     if (subject.kind !== 'agent') return false;
     const matches = (agent: string): boolean => subject.pattern.matches(agent);
     if (ownAgent !== undefined && matches(ownAgent)) return true;
-    // Another tool may have `tasks` among its arguments. An allow rule says nothing of it.
+    // Another tool may have `tasks` among its arguments. Without sub-agents such a call needs no rule for agents.
     if (agents.length === 0 || (every && !spawns)) return false;
     return every ? agents.every(matches) : agents.some(matches);
   };

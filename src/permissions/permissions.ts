@@ -1,6 +1,6 @@
 /**
  * The permissions plugin decides which calls run unasked, which need an answer and which never run. Rule: layers are
- * combined, and an untrusted layer can only make the rules stricter. `ignored` lists the rules of it that do not count.
+ * combined, and an untrusted layer can only make the rules stricter. `ignored` lists the rules of untrusted layers that are ignored.
  */
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';

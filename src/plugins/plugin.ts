@@ -73,7 +73,9 @@ export interface Plugin {
   required?: boolean;
   /** Runs once at the start of a run. `context` becomes a text for the model, and `state` is written. */
   runStart?(c: PhaseContext): Awaitable<void | { context?: string; state?: { [key: string]: Json } }>;
-  /** `compact`: earlier messages become a summary before this call, however full the window is. A text instructs the summary. */
+  /**
+   * `compact`: earlier messages become a summary before this call, however full the window is. A text is an instruction for the summary.
+   */
   stepStart?(c: PhaseContext): Awaitable<void | { context?: string; compact?: true | string }>;
   /** Runs before each model call. It can change the request, add a text for the model, or end the run. */
   beforeInference?(
@@ -96,7 +98,7 @@ export interface Plugin {
   /** A reply is about to end the run. `continue` calls the model again with this text (policy `maxStopContinues`). */
   naturalEnd?(c: PhaseContext): Awaitable<void | { continue: string }>;
   /**
-   * Earlier messages are about to become a summary. The answer instructs the summary or blocks it. `source`: a plugin or a
+   * Earlier messages are about to become a summary. The answer adds an instruction for the summary, or blocks it. `source`: a plugin or a
    * person requested it (`manual`), or the window is full (`auto`).
    */
   preCompact?(

@@ -245,7 +245,7 @@ function readEnvelope(value: unknown): Entry {
   const hasSeq = typeof seq === 'number' && Number.isSafeInteger(seq) && seq >= 0;
   return {
     reading: readEvent(entry),
-    // -0 is 0.
+    // -Turns -0 into 0.
     seq: hasSeq ? seq + 0 : undefined,
     runId: typeof runId === 'string' ? runId : undefined,
     conversationId: typeof conversationId === 'string' && !tellsOfChild ? conversationId : undefined,

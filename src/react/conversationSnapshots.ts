@@ -1,5 +1,5 @@
 /**
- * What a component shows of a conversation, as a store that React reads. Invariant: a snapshot is the same object until
+ * The state of a conversation that a component shows, as a store that React reads. Invariant: a snapshot is the same object until
  * something in it changes, so React renders only then. Reading a snapshot changes nothing in the conversation.
  */
 import type { PendingCall } from '../../machines/vocabulary.ts';
@@ -33,7 +33,7 @@ interface Observer {
 export interface ConversationSnapshot {
   /** The conversation as request cycles. */
   readonly view: ConversationView;
-  /** What the current reply has streamed so far; null between replies. */
+  /** The text that the current reply has streamed so far; null between replies. */
   readonly inFlight: InFlight | null;
   /** The calls that wait for a decision. */
   readonly pending: readonly PendingCall[];

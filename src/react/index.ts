@@ -34,7 +34,7 @@ export function useAgent<C extends ClosableConversation>(agent: ConversationOpen
     return () => {
       isWanted = false;
       release();
-      // It may be closed by the time that the component wants it again.
+      // The conversation may be closed when the component needs it again.
       setOpened(null);
     };
   }, [agent, key]);

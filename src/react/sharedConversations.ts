@@ -70,7 +70,7 @@ class OpenConversations<C extends ClosableConversation> {
     this.#forget(key, held);
     const closing = held.opening
       .then((conversation) => conversation.close())
-      // The next opening says what is wrong.
+      // The next opening reports the error.
       .catch(() => undefined)
       .then(() => {
         if (this.#closing.get(key) === closing) this.#closing.delete(key);

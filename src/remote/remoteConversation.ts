@@ -1,5 +1,5 @@
 /**
- * A conversation that another process holds, with the face of one in this process. Invariant: an act resolves when its effect is
+ * A conversation that another process holds, with the members of one in this process. Invariant: an act resolves when its effect is
  * in this log too. After `close` nothing of it is left here; runs continue where they are.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
@@ -29,7 +29,7 @@ import { requestJson } from './errorOfCode.ts';
 import type { RemoteLog } from './remoteLog.ts';
 import { RemoteRuns } from './remoteRuns.ts';
 
-/** What a conversation is from elsewhere. */
+/** The members of a conversation that work from another process. */
 type Face<Output> = Pick<
   Conversation<Output>,
   | ('id' | 'owner' | 'status' | 'state' | 'pending' | 'unsettled' | 'queue' | 'messages' | 'inFlight')
@@ -40,12 +40,12 @@ type Face<Output> = Pick<
 export type RemoteActName = 'messages' | 'decisions' | 'settlements' | 'cancel' | 'resume';
 export type RemoteAnswer = { [key: string]: unknown; runId?: string };
 
-/** Carries the entries of a conversation here, and acts to whoever holds it. */
+/** Carries entries from the process that holds a conversation, and acts to it. */
 export interface RemoteLink {
   readonly log: RemoteLog;
   /** Resolves with the answer when the effect is in the log. */
   act(name: RemoteActName, body: object): Promise<RemoteAnswer>;
-  /** Why a run failed, which the log does not say. */
+  /** The error of a failed run, which the log does not contain. */
   errorOf(runId: string): Promise<{ code: string; message: string } | undefined>;
   /** Called once when no more entries come. */
   whenEnded(act: (error: RunchartError) => void): void;
@@ -182,7 +182,7 @@ export class RemoteConversation<Output = unknown> implements Face<Output> {
     return receipt as 'applied' | 'unknown';
   }
 
-  /** Ends what runs or waits; resolves when its stop is durable. */
+  /** Ends the current run or the waiting cycle; resolves when its stop is durable. */
   async cancel(): Promise<void> {
     await this.#act('cancel', {});
   }

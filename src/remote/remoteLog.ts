@@ -54,7 +54,7 @@ export class RemoteLog {
   constructor(id: string, report: Report, unusable: Unusable) {
     this.id = id;
     this.#unusable = unusable;
-    // Where a connection fails, `connection$` says so.
+    // `connection$` reports a failed connection.
     this.#report = (error) => {
       if (error !== this.#ending?.error) report(error);
     };
@@ -91,7 +91,7 @@ export class RemoteLog {
     return this.#ending?.error ? 'error' : this.#status;
   }
 
-  /** How often the server has reported a status: an older answer of the server says nothing about it. */
+  /** The number of statuses that the server has reported: the answer to an older request does not change a later status. */
   get statusChanges(): number {
     return this.#statusChanges;
   }
@@ -110,7 +110,7 @@ export class RemoteLog {
     return this.logState.queue.slice();
   }
 
-  /** The calls that wait, and those of sub-agents beside which other work still runs: only the server has these. */
+  /** The waiting calls, including those of sub-agents that wait while other work runs: only the server has the latter. */
   get pending(): readonly PendingCall[] {
     const { calls, open } = this.logState;
     const known = waitingCalls(this.logState, this.#spawns);
@@ -178,7 +178,7 @@ export class RemoteLog {
     if (entry.type === 'sub-agent') this.#spawns.add(entry.callId);
     if (entry.type === 'state-changed') this.#state = undefined;
     this.#reply.takeEntry(entry);
-    // The server's last word includes earlier entries.
+    // The server's last overview includes earlier entries.
     if (entry.seq >= (this.#overview?.entries ?? 0)) this.#takeTurn(entry);
     for (const listener of this.#listeners) listener(entry);
     this.#entries$.next(entry);
@@ -196,7 +196,7 @@ export class RemoteLog {
     this.#reply.takeSignal(signal);
   }
 
-  /** The status after the beginning or the end of a run. The server's own word may arrive later than the result of the run. */
+  /** The status after the beginning or the end of a run. The server's own status may arrive later than the result of the run. */
   #takeTurn(entry: LogEntry): void {
     if (entry.type === 'run-started' || entry.type === 'run-resumed') return this.#setStatus('active');
     if (entry.type !== 'checkpoint' || entry.boundary !== 'RunFinished') return;
@@ -214,7 +214,7 @@ export class RemoteLog {
 
   /** Takes the overview of an answer. `statusChanges`: their number when the request was sent. */
   takeOverview(overview: ConversationOverview, statusChanges: number): void {
-    // A later entry or signal says more.
+    // A later entry or signal is more recent.
     if (overview.entries < (this.#overview?.entries ?? 0)) return;
     this.#overview = overview;
     const isLast = statusChanges === this.#statusChanges && overview.entries > this.entries.length;
@@ -222,8 +222,8 @@ export class RemoteLog {
   }
 
   /**
-   * Resolves when `take` has taken an overview that was asked for after this call, or has failed. It receives `statusChanges`. Calls
-   * share the one that waits for the answer on its way.
+   * Resolves when `take` has taken an overview that was asked for after this call, or has failed. It receives `statusChanges`. Calls that
+   * come while an answer is on its way share the next request.
    */
   refresh(take: (statusChanges: number) => Promise<void>): Promise<void> {
     this.#nextRefresh ??= this.#refreshing.then(() => {
@@ -234,7 +234,7 @@ export class RemoteLog {
     return this.#nextRefresh;
   }
 
-  /** The status that the log alone says, where no run is under way. */
+  /** The status according to the log alone, if no run is active. */
   settleStatus(): void {
     const { cycle, stop } = this.logState;
     if (cycle === 'running') return;

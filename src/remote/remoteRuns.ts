@@ -1,6 +1,6 @@
 /**
- * The runs and receipts of a remote conversation. Rule: a handle and a receipt are settled by the log, by a refusal of
- * whoever is asked, or by the end of the connection, each exactly once. A request that is repeated names the same message, so
+ * The runs and receipts of a remote conversation. Rule: each handle and receipt is settled exactly once: by the log, by a refusal, or by
+ * the end of the connection. A request that is repeated names the same message, so
  * nothing runs twice.
  */
 import { entryOfMessage, type LogEntry, outputInLog, type RunOutput, runOf } from '../../machines/internal.ts';
@@ -56,7 +56,7 @@ export class RemoteRuns {
   readonly #server: ServerOfRuns;
   /** Runs that are not over; several calls may have the same one. */
   readonly #open = new Set<RemoteRun>();
-  /** Runs that are over, and whose error is asked for. */
+  /** Runs that are over and whose error was requested. */
   readonly #failing = new Set<RemoteRun>();
   readonly #receipts = new Map<string, Settled>();
   #stopWaiting: () => void = () => {};
@@ -70,7 +70,7 @@ export class RemoteRuns {
     log.beforeReset = () => this.#lose();
   }
 
-  /** The run of a message, or of a resumption, that the server is asked for. */
+  /** The run of a message or a resumption that was sent to the server. */
   begin(id: string, accepting: Accepting): RunHandle {
     const answered = accepting.then(
       (answer) => this.#accepted(run, answer),
@@ -85,7 +85,7 @@ export class RemoteRuns {
     return run;
   }
 
-  /** A run that was not asked for. */
+  /** A run that was not requested. */
   over(id: string, how: ReturnType<typeof givenBack>): RunHandle {
     const run = this.begin(id, Promise.resolve({}));
     this.#finish(run as RemoteRun, how);
@@ -102,7 +102,7 @@ export class RemoteRuns {
     return { messageId, delivered };
   }
 
-  /** No more entries come for these runs and messages: what becomes of them, only the log says. Default: all. */
+  /** No more entries arrive for these runs and messages; only the log on the server contains their outcome. Default: all. */
   end(error: RunchartError, isLost: (id: string) => boolean = () => true): void {
     this.#stopWaiting();
     for (const messageId of this.#receipts.keys()) if (isLost(messageId)) this.#takeReceipt(messageId)?.refuse(error);
@@ -110,7 +110,7 @@ export class RemoteRuns {
       if (isLost(run.id)) this.#finish(run, notBegun(run.id, error.code, error.message));
   }
 
-  /** Another log begins. What the server is asked for at this moment may be in it. */
+  /** Another log begins. It may contain requests that are under way. */
   #lose(): void {
     const ids = new Set<unknown>();
     for (const entry of this.#log.entries) {

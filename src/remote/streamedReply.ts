@@ -26,7 +26,7 @@ export class StreamedReply {
     return this.#inFlight;
   }
 
-  /** What is streamed now, then every signal: no gap, no repeat. */
+  /** The text streamed so far, then every signal: no gap, no repeat. */
   readonly signals$ = new Observable<Live>((subscriber) => {
     for (const signal of this.#inFlight ? deltasOf(this.#inFlight) : []) subscriber.next(signal);
     return this.#live.subscribe(subscriber);

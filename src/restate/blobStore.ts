@@ -16,7 +16,7 @@ export interface BlobStore {
   delete(conversationId: string): Promise<void>;
 }
 
-/** The place of a conversation: ids may contain what a path or a column may not. */
+/** The place of a conversation: its id in a form that fits a path and a column. */
 export const placeOf = (conversationId: string): string => sha256(new TextEncoder().encode(conversationId));
 
 /** The bytes, if they have this name. Throws CorruptLogError for others. */

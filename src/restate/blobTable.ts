@@ -4,7 +4,7 @@ import { checkOptionsOf, object } from '../validation.ts';
 import { ofName, placeOf } from './blobStore.ts';
 import { type ListingStore, lastOfList, listTables, rowsIn } from './listedRows.ts';
 
-/** A pool of `pg`, or what has its `query`. */
+/** A pool of `pg`, or an object with its `query`. */
 export interface BlobPool {
   /** Sends a statement with its values and returns the rows. */
   query(text: string, values?: unknown[]): Promise<{ rows: Record<string, unknown>[] }>;
@@ -23,7 +23,7 @@ const optionsValidator = object({
   },
 });
 
-/** Two processes that make the same table at once: the second one fails with one of these, and finds the table. */
+/** If two processes make the same table at once, the second one fails with one of these codes, and finds the table. */
 const MADE_MEANWHILE: ReadonlySet<unknown> = new Set(['23505', '42P06', '42P07']);
 
 /**

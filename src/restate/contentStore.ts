@@ -1,6 +1,6 @@
 /**
- * The contents of one conversation as an engine keeps them: what is larger than 64 KiB is in the blob store, and the engine has its
- * name. Invariant: the log contains the contents themselves, so it is the same with and without a blob store.
+ * The contents of one conversation as an engine keeps them: contents larger than 64 KiB are in the blob store, and the engine has their
+ * names. Invariant: the log contains the contents themselves, so it is the same with and without a blob store.
  */
 import { RunchartError } from '../errors.ts';
 import { blobReference, hashIn } from '../stores/blobReference.ts';
@@ -12,7 +12,7 @@ export const INLINE_CHARACTERS = 65_536;
 /** A server takes messages of 32 MiB. A character may take three bytes. */
 export const LARGEST_CHARACTERS = 10_000_000;
 
-/** In place of the contents. */
+/** The name that replaces contents in the engine. */
 interface Stored {
   readonly storedAs: string;
 }
@@ -20,7 +20,7 @@ interface Stored {
 export class ContentStore {
   readonly #store: BlobStore | undefined;
   readonly #conversationId: string;
-  /** Of this attempt, which it may ask for next. */
+  /** The contents that this attempt used last, because it may need them next. */
   #last: { name: string; text: string } | undefined;
   #puts: Promise<unknown> = Promise.resolve();
 

@@ -169,7 +169,10 @@ function conversationObject({ sdk, agent, service, hub: given, store }: ObjectsO
   });
 }
 
-/** The log of a sub-agent, which the attempt of its parent writes. These wait for each other, so what was sent first is stored first. */
+/**
+ * The log of a sub-agent, which the attempt of its parent writes. Its calls run one after the other, so entries are stored in the order
+ * in which they were sent.
+ */
 function subAgentHandlers(sdk: Sdk) {
   const { exclusive } = sdk.handlers.object;
   return {

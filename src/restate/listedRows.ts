@@ -45,7 +45,7 @@ export const listTables = (schema: string): string[] => [
   `create index if not exists listed_owned on ${schema}.listed (service, owner, updated_at desc) where owner is not null`,
   `create index if not exists listed_open on ${schema}.listed (service, cycle, updated_at desc) where cycle <> 'ended'`,
 ];
-/** What is made last, as `to_regclass` takes it. */
+/** The object that is made last, as an argument of `to_regclass`. */
 export const lastOfList = (schema: string): string => `${schema}.listed_open`;
 
 /** JSON has neither NUL nor half of a surrogate pair. */

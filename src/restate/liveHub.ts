@@ -1,17 +1,17 @@
 /**
  * Carries live signals from the worker that holds a conversation to those who watch it. Invariant: nothing depends on a signal,
- * because it may be lost: entries come from the engine. Who begins to watch during a reply receives a reset, then the reply so far.
+ * because it may be lost: entries come from the engine. A watcher that joins during a reply receives a reset, then the reply so far.
  */
 import type { Live } from '../live.ts';
 
-/** What a worker tells those who watch a conversation. */
+/** A message of a worker to those who watch a conversation. */
 export type HubSignal =
   /** The log has so many entries. `isReplyOpen`: none of the new ones ends the reply that is streamed. */
   | { readonly type: 'appended'; readonly length: number; readonly isReplyOpen?: boolean }
   /** A live signal after so many entries. */
   | { readonly type: 'live'; readonly next: number; readonly signal: Live };
 
-/** The way of live signals from workers to those who watch. Several processes need one that reaches them all. */
+/** Carries live signals from workers to watchers. Several processes need a hub that reaches all of them. */
 export interface LiveHub {
   /** Sends a signal of a conversation to all who watch it. It may be lost. */
   publish(conversationId: string, signal: HubSignal): void;
@@ -19,7 +19,7 @@ export interface LiveHub {
   subscribe(conversationId: string, receive: (signal: HubSignal) => void): () => void;
 }
 
-/** A hub whose errors change nothing: what it does not carry is a lost signal. */
+/** Wraps a hub so that its errors are ignored: a signal that it does not carry is lost. */
 export const lossy = (hub: LiveHub): Pick<LiveHub, 'publish'> => ({
   publish(id, signal) {
     const failed = (error: unknown): void => console.warn({ event: 'hub-failed', error });
@@ -61,7 +61,7 @@ class ProcessHub implements LiveHub {
     };
   }
 
-  /** What comes after the new entries stays. */
+  /** Signals after the new entries are kept. */
   #land(id: string, { length, isReplyOpen }: HubSignal & { type: 'appended' }): void {
     const reply = this.#replies.get(id) ?? [];
     const left = isReplyOpen

@@ -1,4 +1,4 @@
-/** How the objects of a service call each other, and what their state is called. */
+/** The calls between the objects of a service, and the names of their state. */
 import type * as Restate from '@restatedev/restate-sdk';
 import type { LogEntry } from '../../machines/internal.ts';
 import type { ContentStore } from './contentStore.ts';

@@ -1,6 +1,6 @@
 /**
- * An agent whose conversations are held by the workers of a Restate server, with the face of an agent of this process. Invariant:
- * every change is made by the worker that holds the conversation. `close` ends what this process follows and nothing else.
+ * An agent whose conversations are held by the workers of a Restate server, with the members of an agent of this process. Invariant:
+ * every change is made by the worker that holds the conversation. `close` only ends the subscriptions of this process.
  */
 import type { Agent } from '../agent.ts';
 import type { Content } from '../content/content.ts';
@@ -29,7 +29,7 @@ export interface RestateAgentOptions {
   ingress: string;
   /** The name under which the workers serve the agent. Default: `runchart`. */
   service?: string;
-  /** Where live signals come from. Default: from workers in this process; from others come entries alone. */
+  /** The source of live signals. Default: workers in this process; other workers then send entries only. */
   hub?: object;
   /** The blob store of the workers. Then large messages and entries do not pass through the server. */
   store?: BlobStore | LogStore;
@@ -43,7 +43,7 @@ const url = {
 const optionsValidator = object({ ingress: url, service: text, hub: hubValidator, store: storeValidator });
 
 /**
- * An agent whose conversations are held by the workers of a Restate server, with the face of an agent of this process. Throws
+ * An agent whose conversations are held by the workers of a Restate server, with the members of an agent of this process. Throws
  * ConfigurationError for an invalid option.
  */
 export function restateAgent(options: RestateAgentOptions): Agent {

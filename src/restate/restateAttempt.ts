@@ -89,7 +89,7 @@ export class RestateAttempt implements EngineAttempt {
   #row: ConversationRow | undefined;
   #version = 0;
   #carried: { version: number; pages: number } | null = null;
-  /** What was appended and answered, and has not been sent. */
+  /** Appends and answers that have not been sent. */
   #unsent: (() => Promise<void> | void)[] = [];
 
   constructor(options: RestateAttemptOptions) {
@@ -146,7 +146,7 @@ export class RestateAttempt implements EngineAttempt {
     await this.#tell(await this.#options.sdk.RestatePromise.race(this.#waits()), listener);
   }
 
-  /** What may come: the bell, and the timers. */
+  /** The promises of the bell and of the timers. */
   #waits(): Restate.RestatePromise<{ timer?: EngineTimer }>[] {
     const bell = this.#bell?.map(() => ({}));
     return [...(bell ? [bell] : []), ...this.#timers.values()];

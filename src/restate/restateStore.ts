@@ -1,6 +1,6 @@
 /**
- * The conversations of an engine, as a store that many processes share. Invariant: nobody opens a log here, because the engine's
- * workers hold it; it is followed, and acts are asked of it. An act that is sent again keeps its id and has one effect.
+ * The conversations of an engine, as a store that many processes share. Invariant: no log is opened here, because the engine's workers
+ * hold it; readers follow it and send acts to it. An act that is sent again keeps its id and has one effect.
  */
 import type { Json, LogEntry } from '../../machines/internal.ts';
 import { ConfigurationError, RunchartError, SessionBusyError, thrownMessage } from '../errors.ts';

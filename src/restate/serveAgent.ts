@@ -1,4 +1,4 @@
-/** Serves the conversations of an agent to a Restate server. Rule: it listens on this machine alone, unless told otherwise. */
+/** Serves the conversations of an agent to a Restate server. Rule: it listens on this machine only, unless `host` names another address. */
 import { type Agent, engineAgentOf } from '../agent.ts';
 import { ConfigurationError, RunchartError, thrownMessage } from '../errors.ts';
 import type { LogStore } from '../stores/logStore.ts';
@@ -18,9 +18,9 @@ export interface ServeOptions {
   port?: number;
   /** The name of the conversations in the engine. Default: `runchart`. */
   service?: string;
-  /** The public keys of the server's requests (`publickeyv1_…`). Other requests are refused. Default: all are taken. */
+  /** The public keys of the server's requests (`publickeyv1_…`). Other requests are refused. Default: all requests are accepted. */
   identityKeys?: readonly string[];
-  /** Where live signals go. Default: to watchers in this process. */
+  /** The destination of live signals. Default: watchers in this process. */
   hub?: object;
   /**
    * Keeps contents of more than 64 KiB, and the bytes of images and files: a blob store, or a store of conversations, such as

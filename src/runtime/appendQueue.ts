@@ -8,8 +8,8 @@ import type { EffectRequest, Failure, NewEntry } from '../../machines/internal.t
 import { thrownMessage } from '../errors.ts';
 
 /**
- * `awaited`: later steps wait for it. `overtaken`: a cancel did not wait any longer, and later steps continue. `givenUp`: the
- * charts were told that the store is silent. The first append of the list is in the store, the others are queued.
+ * `awaited`: later steps wait for it. `overtaken`: a cancel did not wait any longer, and later steps continue. `givenUp`: the charts
+ * received the report of a silent store. The first append of the list is in the store, the others are queued.
  */
 export type AppendStage = 'awaited' | 'overtaken' | 'givenUp';
 
@@ -30,9 +30,9 @@ export type AppendEvent =
   /** A cancel abandons the appends that are not stored yet. */
   | { type: 'givenUp' };
 
-/** What the driver does, in order. */
+/** The acts of the driver, in order. */
 export type AppendAct =
-  /** Passes the append to the store. `carries`: it begins with the entries of the refused append before it. */
+  /** Passes the append to the store. The entries are durable: starts the requests of the step. */
   | { do: 'store'; id: number; carries: boolean }
   /** The entries are durable: starts what the step asked for. */
   | { do: 'begin'; id: number }
@@ -277,12 +277,12 @@ class AppendDeadline {
     if (this.#state === 'running') this.#leave('idle');
   }
 
-  /** Nothing is waited for any more; an append may still be stored. */
+  /** Stops waiting; an append may still be stored. */
   stop(): void {
     this.#leave('stopped');
   }
 
-  /** An append begins to be waited for. */
+  /** Begins to wait for an append. */
   onAppend(): void {
     this.#reached?.();
   }

@@ -1,6 +1,6 @@
 /**
  * The commands of a host, the event that each becomes at its delivery, and the queue that carries out the life of acts. Invariant: a
- * command is judged at its delivery, against what is durable then. It is answered once, when what it logged is durable.
+ * command is judged at its delivery, against the entries that are durable then. It is answered once, when its entries are durable.
  */
 import {
   type ActEvent,
@@ -45,7 +45,7 @@ import { NotStored } from '../content/content.ts';
 import { ConfigurationError, InvalidDecisionError, RunchartError } from '../errors.ts';
 
 export type Command = HostAct & {
-  /** Its caller received it back. The chart does not. */
+  /** The caller received the message back. The chart does not receive it. */
   returned?: true;
 } & HostCommand;
 type HostCommand =
@@ -68,7 +68,7 @@ type HostCommand =
   | { type: 'rewind.requested'; messageId: string }
   /** Keys of the state that a page writes. */
   | { type: 'state.written'; writes: { [key: string]: Json } }
-  /** Somebody who watches threw, and is not to be ignored. */
+  /** A subscriber threw, and the policy does not ignore that. */
   | { type: 'observer.failed'; error: Failure };
 
 export type MessageCommand = Extract<Command, { type: 'message.sent' }>;
@@ -93,7 +93,7 @@ export interface Admission {
   event?: ConversationEvent;
   /** The command is refused; nothing changes. */
   refused?: Error;
-  /** What is only put on record. */
+  /** Entries that are logged without an event for the chart. */
   note?: readonly NewEntry[];
 }
 
@@ -141,7 +141,10 @@ function cannotRewind(place: 'unknown' | 'steer' | 'history', messageId: string)
   return new ConfigurationError(`cannot rewind to the message ${messageId}, which ${why}`);
 }
 
-/** What a run follows. `isLogged`: the log has all that the chart has done. `leavesAll`: also calls whose retry lost its end. */
+/**
+ * The facts of the log that the next run continues from. `isLogged`: the log has all that the chart has done. `leavesAll`: also calls
+ * whose retry lost its end.
+ */
 function logged(logState: LogState, isLogged: boolean, leavesAll: boolean): Continued {
   const of = { runId: logState.runId, counters: countersOf(logState), ended: !goesOn(logState) };
   if (!isLogged) return of;
@@ -190,7 +193,7 @@ export function admitCommand(
   }
 }
 
-/** An entry that no chart has a say in. */
+/** A diagnostic, which is logged without a chart. */
 export function diagnostic(runId: string, code: string, detail?: Json): NewEntry {
   const entry: NewEntry = { runId: runId === '' ? null : runId, type: 'diagnostic', code };
   return detail === undefined ? entry : { ...entry, detail };
@@ -203,7 +206,7 @@ export function lateResult(request: EffectRequest, completion: Completion): NewE
   return [diagnostic(request.runId, 'late_result', { callId: request.callId })];
 }
 
-/** What the chart says that a command came to. */
+/** The outcome of a command, as the chart reports it. */
 export type Answer = Pick<Extract<EffectRequest, { kind: 'answer' }>, 'outcome' | 'suspension'>;
 
 interface OpenCommand {
@@ -242,7 +245,7 @@ export class CommandQueue {
       return Promise.reject(new RunchartError('closed', `the conversation is closed: ${command.type} came too late`));
     }
     this.#opened += 1;
-    // Not below the id of a run, whose end drops everything under it.
+    // This id is not below that of a run, because the end of a run drops everything below its id.
     const id = `act/${this.#opened}`;
     command.actId = id;
     const open: Partial<OpenCommand> = { command };
@@ -283,7 +286,7 @@ export class CommandQueue {
     return isCancelling(this.#chart.standing, this.#acts);
   }
 
-  /** What the next act is judged by: the chart, and after it the acts that the chart has not taken. */
+  /** The state by which the next act is judged: that of the chart, then the acts that the chart has not taken. */
   get standing(): Standing {
     return standingAfterActs(this.#chart.standing, this.#acts);
   }
@@ -297,7 +300,7 @@ export class CommandQueue {
     return placeOfRun(this.#chart, this.#acts, runId);
   }
 
-  /** How many commands of this type have no answer yet. */
+  /** The number of commands of this type without an answer. */
   countOf(type: Command['type']): number {
     return this.#acts.filter(({ act }) => act.type === type).length;
   }
@@ -307,12 +310,12 @@ export class CommandQueue {
     this.#step({ type: 'deliver', id: actId });
   }
 
-  /** What the command logged is durable. */
+  /** The entries of the command are durable. */
   answer({ id, ...answer }: Answer & { id: string }): void {
     this.#step({ type: 'durable', id }, answer);
   }
 
-  /** The command is not accepted, or what it logged could not be stored. */
+  /** The command is not accepted, or its entries could not be stored. */
   refuse({ actId = '' }: HostAct, error: unknown): void {
     this.#step({ type: 'lost', id: actId }, error);
   }

@@ -1,5 +1,5 @@
 /**
- * The request that a run works on: who asked, and which model, settings and tools hold. Invariant: it is read from the log, so it
+ * The request that a run works on: who asked, and which model, settings and tools apply. Invariant: it is read from the log, so it
  * is the same after a restart. A sub-agent works on the request of its parent.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
@@ -12,7 +12,7 @@ import {
 } from '../../machines/internal.ts';
 import type { Model, ToolSpec } from '../models/model.ts';
 
-/** What a request may name. */
+/** The names that a request may use. */
 export interface RequestNames {
   readonly models: { readonly [name: string]: Model };
   readonly outputs: { readonly [name: string]: StandardSchemaV1 };

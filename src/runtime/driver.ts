@@ -215,7 +215,7 @@ export class Driver {
     this.#options.settled?.();
   }
 
-  /** An append has ended that later steps may have overtaken. What its subscribers do waits until its requests have started. */
+  /** An append has ended that later steps may have overtaken. Acts of its subscribers wait until its requests have started. */
   #land(step: Step): void {
     const isStepping = this.#stepping;
     this.#stepping = true;

@@ -39,7 +39,7 @@ import {
 } from './modelTurn.ts';
 import { attachSubAgents, type OwnProfile, type SubAgents } from './subAgentPort.ts';
 
-/** What plugins may change, and the complete request. */
+/** The scope that plugins may change, with the complete request. */
 export interface RuntimeScope extends ConversationScope {
   next: NextRequest;
   request: CurrentRequest;
@@ -74,7 +74,7 @@ const LANDS: ReadonlySet<string> = new Set(['agent-output', 'model-reply', 'run-
 /** Present where final answers have a schema. */
 const loadAnswers = onDemand(() => import('./finalAnswers.ts'));
 
-/** What another process received for a model call. Nothing is called, and later effects find the reply. */
+/** The reply that another process received for a model call. Nothing is called, and later effects find the reply. */
 export type RepeatedReply = { repeated?: ModelValue };
 
 type Of<K extends EffectRequest['kind']> = Extract<EffectRequest, { kind: K }>;

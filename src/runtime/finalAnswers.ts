@@ -188,7 +188,7 @@ export class FinalAnswers {
     return result;
   }
 
-  /** How often the model was asked again in this run. */
+  /** The number of repairs that this run has requested. */
   #repaired(runId: string): number {
     const { entries } = this.#options.around;
     return entries.filter((entry) => entry.runId === runId && entry.type === 'continuation' && entry.why === 'output')

@@ -28,7 +28,7 @@ export interface Ports {
   journal?(embedded: Journal, conversationId: string): Journal;
   /** Runs the charts in place of the compiled interpreter. */
   interpreter?: Interpreter;
-  /** Executes tools in place of the library: a test can watch them, or make up an outcome. */
+  /** Executes tools in place of the library: a test can watch them, or return an invented outcome. */
   execute?: ExecuteTool;
 }
 
@@ -71,6 +71,6 @@ export const portsValidator = /* @__PURE__ */ object(
   { defaults: platformPorts },
 );
 
-/** The given ports, and the platform's for the rest. Throws ConfigurationError for a port that is unknown or not a function. */
+/** The ports of the option, completed by the platform's. Throws ConfigurationError for a port that is unknown or not a function. */
 export const portsOf = (given: Partial<Ports> = {}): Ports =>
   check('the option ports', given, portsValidator, 'ports.') as Ports;

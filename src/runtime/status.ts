@@ -93,7 +93,7 @@ const from = (callId: string, signal: Live): Live => ({ ...signal, path: [callId
 export class LiveFeed {
   readonly #inFlight: () => InFlight | null;
   readonly #signals = new Subject<Live>();
-  /** Of sub-agents whose logs are open: the calls that they belong to. */
+  /** For each sub-agent whose log is open: the call that it belongs to. */
   readonly #within = new Map<LiveFeed, string>();
   #above: LiveFeed | undefined;
 
@@ -101,7 +101,7 @@ export class LiveFeed {
     this.#inFlight = inFlight;
   }
 
-  /** What is streamed now, then every signal: no gap, no repeat. */
+  /** The text streamed so far, then every signal: no gap, no repeat. */
   readonly signals$ = new Observable<Live>((subscriber) => {
     // A subscriber may act during the replay. The signals of that act are buffered until the replay ends.
     let held: Live[] | undefined = this.#begun();
@@ -114,7 +114,7 @@ export class LiveFeed {
     return following;
   });
 
-  /** Somebody listens to this one, or to one that it is within. Without anybody no signal needs to be made. */
+  /** True if this feed, or one that contains it, has a subscriber. Without a subscriber no signal is made. */
   get observed(): boolean {
     return this.#signals.observed || this.#above?.observed === true;
   }
@@ -127,7 +127,7 @@ export class LiveFeed {
     if (callId !== undefined) above.next(from(callId, signal));
   }
 
-  /** From now on, and until it is over, shows what a sub-agent of the call does. */
+  /** Adds the signals of a sub-agent of the call, until the sub-agent ends. */
   join(feed: LiveFeed, callId: string): void {
     this.#within.set(feed, callId);
     feed.#above = this;

@@ -1,5 +1,5 @@
 /**
- * What a conversation needs of its sub-agents: an interface that src/subAgents implements. Invariant: a conversation without
+ * The interface between a conversation and its sub-agents, which src/subAgents implements. Invariant: a conversation without
  * sub-agents has no implementation and no cost, and an app without any has none of their code.
  */
 import type {
@@ -170,7 +170,7 @@ export function attachSubAgents(context: CallContext, subAgents: SubAgents): voi
 }
 export const subAgentsOf = (context: CallContext): SubAgents | undefined => context[SUB_AGENTS];
 
-/** What the spawn tools of an agent add to its profile. */
+/** The part of an agent's profile that its spawn tools add. */
 export interface SpawnPlan {
   makeSubAgents: MakeSubAgents;
   /** The policies of the sub-agents. */

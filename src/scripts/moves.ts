@@ -44,7 +44,7 @@ export type Move =
       readonly finish?: FinishReason;
     }
   | { readonly do: 'modelFails'; readonly retryable: boolean }
-  /** The call ends as its tool really ends, or as it is made to. */
+  /** The call ends with the outcome of its tool, or with the one named here. */
   | { readonly do: 'tool'; readonly call: number; readonly made?: 'fail' | 'timeOut' }
   | {
       readonly do: 'decide';

@@ -1,5 +1,5 @@
 /**
- * A log turned back into the story that leaves such a log, and into a test that tells it. Invariant: the agent's own
+ * Converts a log to the story that leads to such a log, and to a test that repeats the story. Invariant: the agent's own
  * work (gates, phases, waits, promotions) is omitted. A script cannot contain facts that the log lacks, such as a
  * secret.
  */
@@ -36,7 +36,7 @@ class Telling {
   /** Nothing runs: a run that begins now was asked for. */
   #rests = true;
   #ended: Entry<'run-stop'> | undefined;
-  /** The type of the previous entry. */
+  /** The previous entry. */
   #before: LogEntry | undefined;
 
   take(entry: LogEntry): void {
@@ -233,7 +233,7 @@ function toldEntries(entries: readonly LogEntry[]): readonly LogEntry[] {
 }
 
 /**
- * Returns the story that leads to what counts of such a log, as moves: without what a rewind took back. Returns none if it is not the
+ * Returns the story that leads to such a log, as moves, without the parts that a rewind removed. Returns none if it is not the
  * log of a conversation.
  */
 export function scriptOf(entries: readonly LogEntry[]): readonly Move[] {

@@ -55,7 +55,7 @@ export type ProviderSetting =
       options?: { [name: string]: unknown };
     };
 
-/** What is known of a model, in place of the price list. */
+/** The facts about a model, in place of those of the price list. */
 export interface ModelSettings {
   /** Tokens. */
   contextWindow?: number;
@@ -93,9 +93,9 @@ export interface ConfigurationFile {
 export interface Configuration {
   /** The name of the model. */
   readonly model?: string;
-  /** The provider of models that name none, and whose file says so. */
+  /** The provider of models that name none, and whose file sets it. */
   readonly provider?: { of: 'user' | 'project'; setting: ProviderSetting };
-  /** Settings of models, by their names. `of`: whose file says so. */
+  /** Settings of models, by their names. `of`: whose file contains them. */
   readonly models: { readonly [name: string]: ModelSettings & { of: 'user' | 'project' } };
   /** Whether commands run in a sandbox. */
   readonly sandbox?: 'off' | 'auto' | 'required';
@@ -194,7 +194,7 @@ export async function allowAlways(
   return savedRules.path;
 }
 
-/** Takes back a rule of `allowAlways`. Resolves to false if there is none. */
+/** Removes a rule that `allowAlways` saved. Resolves to false if there is none. */
 export const forgetAllowed = (
   rule: string,
   { cwd, userDirectory }: Omit<ConfigurationOptions, 'trusted'>,
@@ -332,7 +332,7 @@ function ignoredOf({ path, settings }: Layer): string[] {
 }
 
 type LimitName = keyof Limits;
-/** No limit counts as infinite. */
+/** A missing limit counts as infinite. */
 const amount = (limit: number | false | undefined): number =>
   typeof limit === 'number' ? limit : Number.POSITIVE_INFINITY;
 

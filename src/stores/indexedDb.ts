@@ -178,7 +178,7 @@ export function indexedDbStore(name: string): LogStore {
         if (existing && !entry) throw noConversation();
         refuseOtherOwner(entry, owner);
       };
-      // Before the lock: who must not find the conversation must not find that it is open.
+      // This precedes the lock, because another owner must not learn that the conversation is open.
       await refuseHidden();
       const release = await lease(id);
       try {

@@ -45,7 +45,7 @@ export interface ListOptions {
   cursor?: string | undefined;
 }
 
-/** What a process asks of the one that holds a conversation. The id is its own, so the same act is done once. */
+/** A request of a process to the one that holds a conversation. Its id is unique, so a repeated act is carried out once. */
 export interface Act {
   /** The id of the act. */
   readonly actId: string;
@@ -75,7 +75,7 @@ export interface LogHandle {
   readonly notices?: readonly Diagnostic[];
   /** Waits for requested appends and blobs, then releases the lease. It can be called again. */
   close(): Promise<void>;
-  /** Acts that others ask of the holder, in order. It completes with the handle, and fails when the lease is over. */
+  /** Acts that other processes request of the holder, in order. It completes with the handle, and fails when the lease is over. */
   readonly acts$?: Observable<Act>;
   /** The append that stores the effect of the act also stores its answer, both or none. */
   expectEffect?(actId: string, effect: EffectOfAct): void;
@@ -174,7 +174,7 @@ export function subAgentIds(entries: Iterable<LogEntry>): Set<string> {
   const ids = new Set<string>();
   for (const entry of entries) {
     if (entry.type !== 'sub-agent') continue;
-    // Once, `conversationId` was the sub-agent's.
+    // In older logs, `conversationId` is the sub-agent's.
     const id: unknown = entry.child ?? entry.conversationId;
     if (typeof id === 'string') ids.add(id);
   }

@@ -1,5 +1,5 @@
 /**
- * The appends of an open log, for stores that write later than they are asked. Invariant: appends are stored in the order
+ * The appends of an open log, for stores that write after the call. Invariant: appends are stored in the order
  * of their calls. Those that wait share one write, and fail together. Each must follow those before it.
  */
 import type { LogEntry } from '../../machines/vocabulary.ts';

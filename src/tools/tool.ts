@@ -45,7 +45,7 @@ export interface ToolContext {
   origin: RequestInfo;
   /** The values that tools and plugins wrote, as they were when the call started; frozen. */
   state: { readonly [key: string]: Json };
-  /** Shows progress to whoever watches the call. It is not stored, and the model does not receive it. */
+  /** Shows progress to observers of the call. It is not stored, and the model does not receive it. */
   progress(update: Json): void;
   /** The agent's clock; a test clock moves it. */
   now(): number;
@@ -173,7 +173,7 @@ export function gatedBy(tool: Tool, gate: OwnGate): Tool {
 }
 export const ownGateOf = (tool: Tool): OwnGate | undefined => gates.get(tool);
 
-/** Given a function that reads a list of tools, returns one that reads the list as it is today. */
+/** Given a function that reads a list of tools, returns one that reads the current list. */
 export type ToolChanges = (read: () => readonly Tool[]) => () => readonly Tool[];
 const changes = new WeakMap<Tool, ToolChanges>();
 
@@ -322,7 +322,7 @@ export function checkTool(tool: ToolDefinition): void {
 
 /** The conversation of a call, for tools of this library. */
 interface CallPlace {
-  /** The conversation is known by this list, which disappears with it. */
+  /** This list identifies the conversation, and disappears with it. */
   readonly entries: readonly LogEntry[];
   /** By call: what a call has produced so far. It is part of the result only if the call is cancelled. */
   readonly partials: Map<string, () => string>;

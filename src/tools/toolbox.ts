@@ -44,7 +44,7 @@ export class Toolbox {
   #list: readonly Tool[] | undefined;
   /** The names of all lists so far. */
   readonly #names = new Set<string>();
-  /** Reads the list of today; undefined if it cannot change. */
+  /** Reads the current list; undefined if it cannot change. */
   readonly #read: (() => readonly Tool[]) | undefined;
   /** Each conversation has a toolbox of its own, made by this function. */
   ofConversation: (() => Toolbox) | undefined;
@@ -70,7 +70,7 @@ export class Toolbox {
     return this.#tools.get(name);
   }
 
-  /** Offers what a page defines, in a toolbox that takes tools of pages. */
+  /** Offers the tools of a page, in a toolbox that accepts them. */
   offerPageTools(_definitions: unknown): void {}
 
   #update(): void {

@@ -1,4 +1,4 @@
-/** What a client's message may choose for its request. Rule: nothing, unless the server allows it by name. */
+/** The choices that a client's message may make for its request. Rule: nothing, unless the server allows it by name. */
 import type { SendOptions } from '../conversation/sendOptions.ts';
 import { RunchartError } from '../errors.ts';
 import { flag, object, strings } from '../validation.ts';

@@ -173,7 +173,7 @@ export async function settleCall(conversation: Conversation, fields: Fields, req
 }
 
 /**
- * Ends the run that the client names, or else what runs or waits. A run that is over is left alone, so that a repeated
+ * Ends the run that the client names, or else the current run or the waiting cycle. A run that is over is left alone, so that a repeated
  * request ends no later run.
  */
 export async function cancelRun(conversation: Conversation, fields: Fields, request?: string): Promise<string> {
@@ -211,7 +211,7 @@ export const loggerValidator: Validator = {
   test: (value) => typeof value === 'object' && value !== null,
 };
 
-/** Their messages say what is wrong with the request. */
+/** The codes of errors whose messages describe a fault of the request. */
 const OF_THE_REQUEST: ReadonlySet<string> = new Set([
   ...['malformed', 'configuration', 'invalid_decision', 'unauthorized', 'decision_refused', 'not_allowed', 'not_found'],
   ...['method', 'agent_busy', 'cancellation_in_progress', 'too_large', 'content_type', 'media_type', 'limit'],
@@ -219,7 +219,7 @@ const OF_THE_REQUEST: ReadonlySet<string> = new Set([
 
 const DAMAGED = 'the stored conversation is damaged and was left as it is; an operator of the server must repair it';
 
-/** What a client reads in place of the message of the server. */
+/** The message that a client receives in place of the server's. */
 const GENERAL: { readonly [code: string]: string } = {
   store: 'the store of the server could not do this; try it again later',
   store_conflict: 'another process of the server writes this conversation; try it again',

@@ -23,7 +23,7 @@ function limitIn(limit: string | null): number {
   throw malformed(`limit to be a whole number from 1 to ${ROWS_MAX}`);
 }
 
-/** The rows that the query of the address asks for. Throws RunchartError, code malformed. */
+/** The rows that the query of the address requests. Throws RunchartError, code malformed. */
 export async function listPage(agent: Agent, { searchParams }: URL, caller: Caller): Promise<ConversationInfo[]> {
   const asked = searchParams.get('owner') ?? undefined;
   if (asked === '') throw malformed('owner to be a name');
@@ -46,10 +46,10 @@ export async function listPage(agent: Agent, { searchParams }: URL, caller: Call
   }
 }
 
-/** How often a deletion is tried again, if somebody opens the conversation in the meantime. */
+/** The number of attempts at a deletion, if somebody opens the conversation in the meantime. */
 const ATTEMPTS = 5;
 
-/** Cancels what runs, then deletes the conversation with its sub-agents. Rejects with RunchartError `not_found`. */
+/** Cancels the current work, then deletes the conversation with its sub-agents. Rejects with RunchartError `not_found`. */
 export async function deleteConversation(
   agent: Agent,
   sessions: Sessions,

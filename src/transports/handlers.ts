@@ -61,9 +61,9 @@ export interface HandlerOptions {
   waitingMax?: number;
   /** The longest time a reader may read nothing, and the longest time without a frame. Default: 15 s. */
   beatMs?: number;
-  /** How much is accepted at once; beyond that a request is answered 429 or 503, with `Retry-After`. */
+  /** The limits of simultaneous work; a request beyond them is answered 429 or 503, with `Retry-After`. */
   limits?: QuotaLimits;
-  /** What a message may choose for its request; anything else is answered 403 `not_allowed`. Default: nothing. */
+  /** The choices that a message may make for its request; any other is answered 403 `not_allowed`. Default: nothing. */
   allow?: AllowedChoices;
   /** Shared with other transports of the same agent; it has limits of its own. Default: its own. */
   sessions?: Sessions;
@@ -275,7 +275,7 @@ class Handlers {
   }
 }
 
-/** What a client needs besides the entries and signals. An answer contains it if the address asks for it. */
+/** The overview contains the facts that a client needs besides entries and signals. An answer contains it if the address asks for it. */
 const isOverviewWanted = ({ searchParams }: URL): boolean => searchParams.has('overview');
 
 /** The first event of a stream. */
@@ -289,7 +289,7 @@ function withOverview(url: URL, conversation: Conversation, answer: { [key: stri
   return isOverviewWanted(url) ? { ...answer, overview: overviewOf(conversation, entriesOf(conversation)) } : answer;
 }
 
-/** Tools may trust the name of who asks, so only `authorize` gives it. */
+/** Tools may trust the name of the sender, so only `authorize` provides it. */
 const forgedName = (): RunchartError =>
   new RunchartError(
     'not_allowed',

@@ -1,6 +1,6 @@
 /**
  * A transport between two ends in one process. Rule: messages cross as JSON, so neither end can change the other's
- * objects. What the client has sent before its close is read.
+ * objects. Messages that the client sent before its close are read.
  */
 import { type Observable, ReplaySubject } from 'rxjs';
 import type { Incoming, Outgoing, Transport } from './wireMessages.ts';

@@ -1,6 +1,6 @@
 /**
- * `runchart/transports` connects conversations to clients. Rule: this entry uses web standards only. `nodeHandler` loads
- * what needs Node with its first request; other code that needs Node is in the CLI.
+ * `runchart/transports` connects conversations to clients. Rule: this entry uses web standards only. `nodeHandler` loads modules of Node
+ * with its first request; other code that needs Node is in the CLI.
  */
 export { type Subscribable, toAgUi } from './chat/agUi.ts';
 export { agUiHandler, type ChatHandlerOptions, uiMessageHandler } from './chat/interfaceHandlers.ts';

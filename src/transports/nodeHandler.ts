@@ -1,7 +1,7 @@
 /**
  * Serves a handler of the web by a server of Node. Rule: frames of event streams go to sockets as they are, and wait where
- * a socket is full. Everything else goes through `Request` and `Response`. What needs Node is loaded with the first
- * request, so that this file runs wherever the web form does. A port that cannot be used is a ConfigurationError.
+ * a socket is full. Everything else goes through `Request` and `Response`. Modules of Node are loaded with the first request, so that
+ * this file runs wherever `Request` and `Response` exist. A port that cannot be used is a ConfigurationError.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -55,7 +55,7 @@ async function listenerOf(handler: WebHandler): Promise<Listener> {
   return getRequestListener(answer as Parameters<typeof getRequestListener>[0], { overrideGlobalObjects: false });
 }
 
-/** A parser of Express may have read the body. It is given to the handler as JSON again. */
+/** A parser of Express may have read the body. The handler receives it as JSON again. */
 function withReadBody(request: IncomingMessage): IncomingMessage {
   const { body, rawBody } = request as { body?: unknown; rawBody?: unknown };
   // The server reads a `rawBody` of bytes, and no other one.
@@ -75,12 +75,12 @@ function sendEvents(stream: EventStream, { status, headers }: Response, response
   sink.resume();
 }
 
-/** Where the response is what node:http made, the frames bypass it: each reader receives the same bytes. */
+/** If node:http made the response, the frames bypass it: each reader receives the same bytes. */
 class SocketSink implements FrameSink {
   readonly #stream: EventStream;
   readonly #response: ServerResponse;
   readonly #isPlain: boolean;
-  /** What the socket has not taken of the last frames. */
+  /** The part of the last frames that the socket has not taken. */
   #rest: Uint8Array | undefined;
   #drained: Socket | ServerResponse | undefined;
 

@@ -1,11 +1,11 @@
 /**
- * How much a handler accepts at once. Invariant: it counts and reads a clock, and does nothing else. Whatever is counted in
- * is counted out once, in any order. What is refused counts for nothing.
+ * The limits of a handler's simultaneous work. Invariant: it counts and reads a clock, and does nothing else. Each count is released
+ * once, in any order. A refused request is not counted.
  */
 import { LimitError } from '../errors.ts';
 import { numberOrInfinity, object, whole } from '../validation.ts';
 
-/** How much a handler accepts at once. */
+/** The limits of a handler's simultaneous work. */
 export interface QuotaLimits {
   /** Event streams at once. Default: 5,000. */
   clients?: number;
@@ -35,7 +35,7 @@ export const quotaValidator = object({
 
 const MINUTE_MS = 60_000;
 
-/** What one client or server has used up: 429 where the caller asks for too much, 503 where the server is full. */
+/** A limit is used up: 429 where the caller asks for too much, 503 where the server is full. */
 export class QuotaRefusal extends LimitError {
   readonly status: 429 | 503;
   readonly retryAfterS: number;
@@ -115,7 +115,7 @@ export class Quotas {
     };
   }
 
-  /** Counts a new conversation; the returned function takes it back where none was made. Throws QuotaRefusal. */
+  /** Counts a new conversation; the returned function releases the count if none was made. Throws QuotaRefusal. */
   beginCreation(): () => void {
     const now = this.#now();
     const creations = this.#creations;

@@ -223,7 +223,7 @@ class Router {
         } else {
           const message = item.message as Outgoing;
           await this.#transport.write(message);
-          // The run may continue after a `close`. What it adds is sent when the conversation is opened again.
+          // The run may continue after a `close`. Its later entries are sent when the conversation is opened again.
           if (message.type === 'result') break;
         }
       }

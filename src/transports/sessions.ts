@@ -75,7 +75,7 @@ const isOf = (conversation: Conversation, { owner }: AcquireOptions): boolean =>
   owner === undefined || conversation.owner === owner;
 const isWorking = ({ status }: Conversation): boolean => status === 'active' || status === 'cancelling';
 
-/** How often a conversation is looked for that another process is creating or deleting. */
+/** The number of attempts to find a conversation that another process is creating or deleting. */
 const ATTEMPTS = 20;
 const AGAIN_MS = 50;
 
@@ -178,7 +178,7 @@ class LivingSessions implements Sessions {
     }
   }
 
-  /** What does not exist is refused at once, and does not wait for a slot. */
+  /** A missing conversation is refused at once, and does not wait for a slot. */
   async #refuseMissing(id: string | undefined, { existing, owner }: AcquireOptions): Promise<void> {
     if (!existing || id === undefined) return;
     // A wrapper of an agent may have no profile.
@@ -347,7 +347,7 @@ class LivingSessions implements Sessions {
     if (conversation) await this.#followReaders(conversation.id);
   }
 
-  /** Another process may open what its readers here wait for. Those who cannot follow it connect to another process. */
+  /** Another process may open the conversation that readers here wait for. Those who cannot follow it connect to another process. */
   async #followReaders(id: string): Promise<void> {
     if (!this.#followed || this.#closed || !this.#broadcasts.get(id)?.hasReaders) return;
     const followed = await this.#followed.acquire(id, {}).catch(() => this.#broadcasts.get(id)?.end());

@@ -1,6 +1,6 @@
 /**
  * The bytes of an image or a file that a conversation refers to, as a response. Invariant: no reference of another conversation is
- * read. A browser shows only what begins like an image; everything else is a download without its type.
+ * read. A browser shows only bytes that begin like an image; all other bytes are a download without their type.
  */
 import type { Attachment, LogEntry } from '../../machines/internal.ts';
 import { imageType } from '../content/imageFormat.ts';

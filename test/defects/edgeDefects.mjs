@@ -174,7 +174,7 @@ export const edges = [
     id: 'failed-close-for-ever',
     about: 'after one failed close a page cannot open the id again',
     witness: 'test/react/snapshots.test.ts',
-    edits: [['// The next opening says what is wrong.\n      .catch(() => undefined)', '']],
+    edits: [['// The next opening reports the error.\n      .catch(() => undefined)', '']],
   },
   {
     id: 'left-broadcast-subscribed',

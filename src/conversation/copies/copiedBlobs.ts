@@ -6,10 +6,10 @@ import type { LogEntry, Message } from '../../../machines/internal.ts';
 
 type Parts = Extract<LogEntry, { type: 'user-message' }>['content'];
 
-/** Copies one blob. Resolves with what the copied entry holds in its place. */
+/** Copies one blob. Resolves to the value that replaces the reference in the copied entry. */
 export type CopyBlob = (reference: string, mediaType: string) => Promise<string>;
 
-/** Copies the blobs of an entry, and returns the entry with what the copies are named by. */
+/** Copies the blobs of an entry, and returns the entry with the references of the copies. */
 export async function withCopiedBlobs(entry: LogEntry, copyBlob: CopyBlob): Promise<LogEntry> {
   if (entry.type === 'history') {
     const messages: Message[] = [];

@@ -32,7 +32,7 @@ export interface CopyResult {
 
 /**
  * Copies every conversation that `from` lists, with its blobs and sub-agents. Rejects with SessionBusyError while one of them
- * is open, and with the errors of both stores. It can be repeated: what was copied is left.
+ * is open, and with the errors of both stores. It can be repeated: conversations that were copied are skipped.
  */
 export async function copyConversations(from: LogStore, to: LogStore, copying: CopyOptions = {}): Promise<CopyResult> {
   checkOptionsOf('copyConversations', copying, object({ owner: text, onProgress: callback }));
@@ -181,7 +181,7 @@ async function firstIn(store: LogStore, id: string): Promise<LogEntry | undefine
   }
 }
 
-/** The order of fields makes no difference, and what JSON leaves out is not there. */
+/** The order of fields is ignored, and so are values that JSON omits. */
 const jsonOf = (entry: LogEntry): string => canonical(JSON.parse(JSON.stringify(entry)) as Json);
 
 /** Throws RunchartError `store` if the copy has other entries, or other bytes. */

@@ -1,5 +1,5 @@
 /**
- * What the entries and signals of a conversation do not say, for those who read it from another place. Rule: JSON, as it reaches a
+ * The facts that entries and signals do not contain, for readers in another process. Rule: JSON, as it reaches a
  * client.
  */
 import type { LogEntry, PendingCall } from '../../../machines/internal.ts';
@@ -10,7 +10,7 @@ import type { RunHandle, RunResult } from '../run.ts';
 
 /** The state of a conversation at one length of its log. */
 export interface ConversationOverview {
-  /** Tells two logs apart that had the same id one after the other. */
+  /** Distinguishes two logs that had the same id one after the other. */
   createdAt: number;
   /** The length of the log that the rest belongs to. */
   entries: number;

@@ -1,6 +1,6 @@
 /**
- * Checks a message before the change that makes room for it. Rule: what `send` would refuse, whatever the conversation does, is
- * refused here, and nothing changes.
+ * Checks a message before the change that makes room for it. Rule: a message that `send` would refuse in every state is refused here,
+ * before anything changes.
  */
 import type { StoredPart } from '../../../machines/internal.ts';
 import { type Content, mustAccept } from '../../content/content.ts';

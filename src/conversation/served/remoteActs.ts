@@ -1,5 +1,6 @@
 /**
- * What other processes ask of a conversation that this process holds. Invariant: acts begin in the order of their arrival, and none
+ * Carries out the acts that other processes request of a conversation that this process holds. Invariant: acts begin in the order of
+ * their arrival, and none
  * waits for another. An act is answered with the append that stores its effect; an act without an effect in this log is answered
  * when it has ended. A repeated message or request is the same one. `entries` of an answer is the length of a log that has the effect.
  */
@@ -61,7 +62,7 @@ async function carryOut(conversation: Conversation, handle: LogHandle, act: Act)
   try {
     await handle.answerAct?.(actId, answer);
   } catch {
-    // An act without an answer is unavailable to whoever asked.
+    // If an act has no answer, its caller receives `unavailable`.
     await handle.answerAct?.(actId, 'value' in answer ? UNANSWERED : answer).catch(() => undefined);
   }
 }
@@ -79,7 +80,7 @@ async function done(conversation: Conversation, act: Act, expect: Expect): Promi
   return { ...answer, entries: entriesOf(conversation).length };
 }
 
-/** Of a message of any kind. Without an id of its own, it has that of its act. */
+/** Sends a message of any kind. Without an id of its own, it has that of its act. */
 async function send(conversation: Conversation, act: Act, expect: Expect): Promise<Answer> {
   const options = { messageId: act.actId, ...(act.options as SendOptions | undefined) };
   const isIt = (entry: LogEntry): boolean =>

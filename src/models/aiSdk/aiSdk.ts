@@ -105,7 +105,7 @@ export function aiSdkModel(languageModel: AiSdkLanguageModel, settings: AiSdkSet
     // Each value was validated. The declared type is wider, so that settings can be read from a file.
     ...(providerOptions && { providerOptions: providerOptions as NonNullable<Sent['providerOptions']> }),
   };
-  // Providers of Anthropic's models hold answers to a schema by a tool of their own, which leaves out the agent's tools.
+  // Providers of Anthropic's models enforce a schema with a tool of their own, which leaves out the agent's tools.
   const nativeOutput = !/anthropic|bedrock/.test(source.provider);
   const stream: Model['stream'] = (request, { signal }) => replyParts({ source, secrets, sent }, request, signal);
   const { provider } = source;
@@ -116,7 +116,7 @@ export function aiSdkModel(languageModel: AiSdkLanguageModel, settings: AiSdkSet
   });
 }
 
-/** What the packages of the providers convert. Other files are a failure of theirs. */
+/** The media types that the providers' packages convert. They fail for other files. */
 function acceptedBy(provider: string): readonly string[] {
   const documents = ['image/*', 'application/pdf'];
   if (/google|vertex/.test(provider)) return [...documents, 'audio/*', 'video/*'];

@@ -52,7 +52,7 @@ function blocksFor(message: Message, provider: string): Block[] {
   const parts = content.flatMap(partBlocks);
   const result = { type: 'tool_result', tool_use_id: wireId(callId) };
   if (!isError) return [{ ...result, ...(parts.length > 0 && { content: parts }) }];
-  // The API refuses an error without a text, and one with anything else. Then the mark says that it is one.
+  // The API refuses an error without a text, and one with anything else. Then the mark shows that it is an error.
   if (parts.length === 0) return [{ ...result, content: textBlocks(ERROR_MARK), is_error: true }];
   if (parts.every(({ type }) => type === 'text')) return [{ ...result, content: parts, is_error: true }];
   return [{ ...result, content: [...textBlocks(ERROR_MARK), ...parts] }];

@@ -12,7 +12,7 @@ export const textOf = (value: unknown): string => (typeof value === 'string' ? v
 
 export interface StreamedBlock {
   readonly type: string;
-  /** As its start had it. */
+  /** The content in the block's start event. */
   readonly content: WireRecord;
   text: string;
   thinking: string;

@@ -287,7 +287,7 @@ function filePart(part: FilePart): WireContent {
   return text ?? { type: 'file', file: { filename: fileName(part), file_data: `data:${mediaType};base64,${base64}` } };
 }
 
-/** What of a result follows it in another message, in words. */
+/** Names the parts of a result that follow it in another message. */
 const namesOf = (followers: readonly WireContent[]): string =>
   followers.every(({ type }) => type === 'image_url') ? 'image(s)' : 'file(s)';
 

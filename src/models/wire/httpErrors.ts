@@ -55,7 +55,7 @@ function decimal(value: string | null): number | undefined {
   return Number(value);
 }
 
-/** The error for what `fetch` or a body threw. A ModelError is returned unchanged; others count as network errors. */
+/** The error for a value that `fetch` or a body threw. A ModelError is returned unchanged; others count as network errors. */
 export function networkError(error: unknown, url: string, secrets: readonly string[]): ModelError {
   if (error instanceof ModelError) return error;
   const reason = systemCode(error);

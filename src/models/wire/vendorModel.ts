@@ -1,12 +1,12 @@
 /**
- * The options that every adapter has, and the model that it makes of them. Invariant: a model shows no secret when it
- * is printed, inspected or written as JSON.
+ * The options that every adapter has, and the model that it makes of them. The media types besides text that the model accepts, such as
+ * `image/*`, in place of the adapter's default.
  */
 import { type ImageLimits, imageLimitsOf } from '../../content/imageFormat.ts';
 import { isObject, type Validator } from '../../validation.ts';
 import type { Model, Prices } from '../model.ts';
 
-/** What a run may count on. */
+/** The options of every adapter that a run reads. */
 export interface VendorModelOptions {
   /** The most tokens of input and output in one call. */
   contextWindow?: number;

@@ -53,7 +53,7 @@ function namesIn(index: Buffer, hashBytes: number): 'none' | 'repositories' | 'u
     const flagsAt = at + STAT_BYTES + hashBytes;
     let nameAt = flagsAt + (version > 2 && (index.readUInt16BE(flagsAt) & EXTENDED) !== 0 ? 4 : 2);
     if (version === 4) {
-      // How much of the name before is kept: a number in bytes of which all but the last have the first bit.
+      // The number of bytes that this entry drops from the name before it. Each byte of this number but the last has its first bit set.
       while ((index.readUInt8(nameAt) & 0x80) !== 0) nameAt += 1;
       nameAt += 1;
     }

@@ -147,7 +147,7 @@ const isCommit = ({ value, isLiteral }: ShellWord): boolean =>
 const SUMMARY =
   /^(-s|--(stat|numstat|shortstat|dirstat|summary|compact-summary|name-only|name-status|raw|no-patch|quiet)(=.*)?)$/;
 /**
- * Options that keep a list of commits a mere list. They must be written in full, because git accepts prefixes of
+ * Options that add no file contents to a list of commits. They must be written in full, because git accepts prefixes of
  * options that show more.
  */
 const LISTING = new RegExp(

@@ -13,7 +13,7 @@ const ANY_ARGUMENTS: ReadonlySet<string> = new Set([
 const SCRIPT_RUNNERS: ReadonlySet<string> = new Set(['npm', 'pnpm', 'yarn']);
 /** The name of a script of a project: no path and no option. */
 const SCRIPT_NAME = /^\w[\w:-]*$/;
-/** The parts below the home directory that a path has at least, the name of the file included. */
+/** The minimum number of path parts below the home directory, including the file name. */
 const PARTS_BELOW_HOME = 3;
 
 /** The wider form of a literal rule; undefined if there is none. `home`: the absolute path of the home directory. */

@@ -1,6 +1,6 @@
 /**
  * An attempt of an invocation that continues a run. First it repeats what the invocations before it recorded, then it receives from
- * the engine. Invariant: what is repeated has no effect: its entries are stored, and its acts are answered.
+ * the engine. Invariant: a repeated item has no effect: its entries are stored already, and its acts are answered.
  */
 import type { Json, LogEntry } from '../../../machines/internal.ts';
 import { RunchartError } from '../../errors.ts';
@@ -30,14 +30,14 @@ export class ContinuedAttempt
   readonly #inner: EngineAttempt;
   readonly #version: number;
   readonly #carried: readonly RecordedLine[];
-  /** What this attempt received from the engine. */
+  /** The lines that this attempt received from the engine. */
   readonly #lines: RecordedLine[] = [];
   #cursor = 0;
   #isOwn: boolean;
   #isListening: boolean;
   /** By the id of the sub-agent; the conversation's own under the empty id. */
   readonly #logs = new Map<string, RepeatedLog>();
-  /** Timers that the repeated chain has started. The engine of this invocation does not know them yet. */
+  /** Timers that the repeated chain has started. The engine of this invocation has not started them yet. */
   #timers: EngineTimer[] = [];
   #fault: RunchartError | undefined;
   /** The acts without an answer of a run whose chain is not repeated. */
@@ -188,7 +188,7 @@ export class ContinuedAttempt
   }
 
   #next(): RecordedLine | undefined {
-    // What refused an entry may have caught the error.
+    // The code that refused an entry may have caught the error.
     if (this.#fault) throw this.#fault;
     const line = this.#carried[this.#cursor];
     if (line) this.#cursor += 1;

@@ -1,6 +1,7 @@
 /**
  * Effects that run again before another one, because only another process has executed them: phases of plugins before a model call, which
- * change its request, and the gate before a tool, which prepares the call. Invariant: their answers count no more; the recorded ones do.
+ * change its request, and the gate before a tool, which prepares the call. Invariant: their answers are ignored, because the recorded
+ * ones count.
  */
 import type { EffectRequest } from '../../../machines/internal.ts';
 
@@ -10,7 +11,7 @@ const ASKS_MODEL: ReadonlySet<EffectRequest['kind']> = new Set(['model', 'contex
 export class EarlierEffects {
   /** Executed by another process since the last reply, in order. */
   #known: EffectRequest[] = [];
-  /** What follows an earlier effect that runs, by its id. */
+  /** The effect after each earlier effect that runs, by its id. */
   readonly #next = new Map<string, EffectRequest>();
 
   add(request: EffectRequest): void {
@@ -22,7 +23,7 @@ export class EarlierEffects {
     this.#known = [];
   }
 
-  /** What begins first: the request itself, or an earlier effect, after which `after` gives the next one. */
+  /** The effect that begins first: the request itself, or an earlier effect, after which `after` returns the next one. */
   before(request: EffectRequest): EffectRequest {
     const needed = this.#known.filter((known) =>
       known.kind === 'gate' ? request.kind === 'tool' && request.callId === known.callId : ASKS_MODEL.has(request.kind),
@@ -37,7 +38,7 @@ export class EarlierEffects {
     return chain[0] ?? request;
   }
 
-  /** What follows the earlier effect of this id. Undefined for another effect. */
+  /** The effect after the earlier effect of this id. Undefined for another effect. */
   after(id: string): EffectRequest | undefined {
     const next = this.#next.get(id);
     this.#next.delete(id);

@@ -1,6 +1,6 @@
 /**
- * What a durable engine does for a conversation, as an interface: one attempt of the invocation that holds it. Invariant: what is
- * recorded is JSON, and a later attempt receives the same.
+ * The interface of a durable engine for a conversation: one attempt of the invocation that holds it. Invariant: records are JSON, and a
+ * later attempt receives the same records.
  */
 import type { Delivery, Json, LogEntry } from '../../../machines/internal.ts';
 import type { Act, ActAnswer } from '../../stores/logStore.ts';
@@ -12,7 +12,7 @@ export interface WaitingAct {
 }
 
 /**
- * One recorded item. `acts`: the number of acts that the conversation had been given before it. `of`: the sub-agent that receives it.
+ * One recorded item. `acts`: the number of acts that the conversation had received before it. `of`: the sub-agent that receives it.
  */
 export type ChainItem = { acts: number; at: number } & (
   | { kind: 'delivery'; delivery: Delivery; of?: string }
@@ -40,7 +40,7 @@ export interface EngineTimer {
   readonly of?: string;
 }
 
-/** Receives what comes while an attempt waits for the engine. */
+/** Receives acts and timers while an attempt waits for the engine. */
 export interface AttemptListener {
   /** Acts wait. */
   rung(): Promise<void>;
@@ -59,7 +59,7 @@ export type RecordedLine =
   | { readonly kind: 'elapsed'; readonly timer: EngineTimer }
   | { readonly kind: 'log'; readonly length: number; readonly of?: string };
 
-/** What the invocations before this one recorded of a run that is under way. */
+/** The record of an active run by the invocations before this one. */
 export interface CarriedRun {
   /** The version of the charts that led to it. */
   readonly version: number;
@@ -72,7 +72,7 @@ export interface StoredLog {
   readonly version: number;
 }
 
-/** What an engine does for one attempt of an invocation that holds a conversation. */
+/** The functions of an engine for one attempt of an invocation that holds a conversation. */
 export interface EngineAttempt {
   readonly conversationId: string;
   /** Another id for each attempt. */
@@ -106,8 +106,8 @@ export interface EngineAttempt {
   /** Stores entries that charts of this version wrote. */
   append(entries: readonly LogEntry[], version: number, subAgent?: string): void;
   answer(to: string, answer: ActAnswer): void;
-  /** Keeps the lines after those that are kept, and starts the invocation that continues. */
+  /** Appends these lines to the kept ones, and starts the invocation that continues. */
   carryOn(run: CarriedRun): void;
-  /** Removes what is kept. */
+  /** Removes the kept lines. */
   dropCarried(): void;
 }

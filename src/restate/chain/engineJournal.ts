@@ -51,18 +51,18 @@ export class EngineJournal implements Journal {
   readonly #open = new Map<string, OpenEffect>();
   /** Completions that follow from the deliveries. */
   #local: Completion[] = [];
-  /** What was put while recorded deliveries were repeated. */
+  /** Completions that were put while recorded deliveries were repeated. */
   #early: Completion[] = [];
   #recorded: Delivery | undefined;
   #unintended: OpenEffect[] = [];
   #isLive: boolean;
   #at = 0;
   #heldBack: string | undefined;
-  /** What an effect needs that only another process has executed. */
+  /** Earlier effects that only another process has executed and that a later effect needs. */
   readonly #earlierEffects = new EarlierEffects();
   /** Replies that later effects do not find yet. */
   readonly #repeating = new Set<string>();
-  /** What arrived while recorded deliveries were repeated. */
+  /** Deliveries that arrived while recorded deliveries were repeated. */
   #kept: Delivery[] = [];
   #ring: () => void = () => {};
 
@@ -168,7 +168,7 @@ export class EngineJournal implements Journal {
     }
   }
 
-  /** This process has done what led to a recorded delivery: an act was sent, or a local effect has ended. */
+  /** True if this process has caused a recorded delivery: an act was sent, or a local effect has ended. */
   hasCome(recorded: Completion): boolean {
     if (recorded.type === 'act') return this.#early.some((completion) => keyOf(completion) === keyOf(recorded));
     if (!('id' in recorded) || !this.#open.get(recorded.id)?.isLocal) return true;
@@ -182,7 +182,7 @@ export class EngineJournal implements Journal {
     return { ...completion, event };
   }
 
-  /** Takes what has arrived while recorded deliveries are repeated. What waits for an earlier effect begins. */
+  /** Takes what has arrived while recorded deliveries are repeated. An effect that waits for an earlier one then begins. */
   keep(): void {
     for (let delivery = this.#taken(); delivery; delivery = this.#taken()) this.#kept.push(delivery);
   }
@@ -197,7 +197,7 @@ export class EngineJournal implements Journal {
     this.#ring();
   }
 
-  /** An effect that begins later finds what it needs of this one. */
+  /** Stores the result of this effect for effects that begin later. */
   #remember(completion: Completion): void {
     if (completion.type !== 'effect.done') return;
     const request = this.#open.get(completion.id)?.request;
@@ -241,7 +241,7 @@ export class EngineJournal implements Journal {
     return [...this.#open.values()].some(({ intent }) => intent === 'foreign');
   }
 
-  /** The delivery is what a model call came to. */
+  /** True if the delivery is the outcome of a model call. */
   isReply({ completion }: Delivery): boolean {
     return 'id' in completion && this.#open.get(completion.id)?.request.kind === 'model';
   }
@@ -304,7 +304,7 @@ export class EngineJournal implements Journal {
 
 type Sent = { actId?: string; withdrawn?: true; returned?: true };
 
-/** The same in each attempt: acts are numbered by the process that carries them out. */
+/** Returns a key that is the same in each attempt: it leaves out the number of an act, which differs between processes. */
 function keyOf(completion: Completion): string {
   if (completion.type === 'act') {
     const { actId: _, withdrawn: __, returned: ___, ...event } = completion.event as { type: string } & Sent;

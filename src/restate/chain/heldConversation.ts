@@ -1,7 +1,7 @@
 /**
  * A conversation in an attempt of an engine: it takes acts, gives the items of the chain, and applies them after they are recorded. A
- * tool that an earlier attempt may have started, and that must not be repeated, is found as after the end of a process: its outcome
- * is unknown, and the run is resumed.
+ * tool that an earlier attempt may have started, and that must not be repeated, is treated as after a crash: its outcome is unknown, and
+ * the run is resumed.
  */
 import type { Delivery, LogEntry } from '../../../machines/internal.ts';
 import type { EngineAgent } from '../../agent.ts';
@@ -17,7 +17,7 @@ import { HeldSubAgents } from './heldSubAgents.ts';
 import { MemberConversation, type MemberSurroundings } from './memberConversation.ts';
 
 const SETTLING_MS = 5;
-/** How long it may take to repeat what led to an item. */
+/** The longest time for repeating the events before an item. */
 const REPEAT_TURNS = 2000;
 const REPEAT_MS = 10_000;
 
@@ -34,7 +34,7 @@ interface HeldOptions {
 const beginsRun = ({ type }: LogEntry): boolean => type === 'run-started' || type === 'run-resumed';
 const lastRunOf = (log: readonly LogEntry[]): string => log.filter(beginsRun).at(-1)?.runId ?? '';
 
-/** What is larger than the engine can record becomes a failure. */
+/** A delivery that is too large for the engine becomes a failure. */
 function withinLimit(delivery: Delivery, most: number): Delivery {
   const { completion } = delivery;
   if (completion.type !== 'effect.done' || most === Number.POSITIVE_INFINITY) return delivery;
@@ -51,14 +51,14 @@ export class HeldConversation {
   readonly #acts: WaitingAct[] = [];
   readonly #answered = new Set<string>();
   #answers: { to: string; answer: ActAnswer }[] = [];
-  /** How many acts the conversation has been given, and how many of them have not ended. */
+  /** The number of acts that the conversation received, and of those that have not ended. */
   #given = 0;
   #underWay = 0;
   #at: number;
   #isLive = false;
   /** An item is being recorded; acts wait until it is applied, so that they meet the same state in each attempt. */
   #isRecording = false;
-  /** How often the conversation was opened. */
+  /** The number of openings of the conversation. */
   #openings = 0;
   /** The model replies that this invocation recorded. */
   #replies = 0;
@@ -68,7 +68,7 @@ export class HeldConversation {
   #wake: () => void = () => {};
   /** Runs that had lost a tool, and what continues them. */
   readonly #continued = new Map<string, string>();
-  /** Something has come since it was last looked. */
+  /** Something has arrived since the last check. */
   #hasNews = false;
 
   constructor(options: HeldOptions, log: LogEntry[], at: number) {
@@ -91,7 +91,7 @@ export class HeldConversation {
     return [this.#root, ...this.#subAgents.members];
   }
 
-  /** `left`: acts without an answer, of a run whose chain this version cannot repeat. It is found as after the end of a process. */
+  /** `left`: acts without an answer, of a run whose chain this version cannot repeat. Such a run is treated as after a crash. */
   async open(opening?: Act, left?: readonly WaitingAct[]): Promise<void> {
     const lost = lastRunOf(this.#log);
     await this.#openLog(opening);
@@ -132,12 +132,12 @@ export class HeldConversation {
     this.#tell();
   }
 
-  /** Acts that the conversation has not been given. */
+  /** True if acts wait that the conversation has not received. */
   get hasWaitingActs(): boolean {
     return this.#given < this.#acts.length;
   }
 
-  /** What comes next, in the first attempt that asks. */
+  /** The next item, determined by the first attempt that needs it. */
   async next(): Promise<ChainItem> {
     this.#isLive = true;
     this.#isRecording = false;
@@ -159,7 +159,7 @@ export class HeldConversation {
     }
   }
 
-  /** The item is recorded. */
+  /** Applies an item that is recorded. */
   async apply(item: ChainItem): Promise<void> {
     const { attempt } = this.#options;
     if (!this.#isLive) await this.#repeatUntil(item);
@@ -213,7 +213,7 @@ export class HeldConversation {
     return undefined;
   }
 
-  /** Lets go of the conversation, and writes nothing. */
+  /** Abandons the conversation without writing anything. */
   async leave(): Promise<void> {
     await awaitAll([this.#subAgents.leave(), this.#root.leave()]);
   }
@@ -274,7 +274,7 @@ export class HeldConversation {
     this.#wake();
   }
 
-  /** Nothing is under way but the end of sub-agents, of which no signal tells. */
+  /** Only sub-agents are ending, and no signal reports their end. */
   get #isSettling(): boolean {
     return this.#root.runtime?.subAgents !== undefined && this.#members.every(({ journal }) => journal?.isQuiet);
   }
@@ -296,7 +296,7 @@ export class HeldConversation {
     });
   }
 
-  /** Gives the conversation the acts that it had before this item, and waits until what led to the item is repeated. */
+  /** Sends the conversation the acts that it had before this item, and waits until the events before the item are repeated. */
   async #repeatUntil(item: ChainItem): Promise<void> {
     this.#give(item.acts);
     const hasCome = (): boolean => {
@@ -337,7 +337,7 @@ export class HeldConversation {
 
   async #answerTo(conversation: Conversation, act: Act): Promise<ActAnswer> {
     try {
-      // Nothing is held once nothing is under way.
+      // A close needs no work, because the engine releases the conversation when nothing is under way.
       if (act.type === 'close') return { value: {} };
       if (act.type === 'open') {
         if (typeof act.owner === 'string') refuseOtherOwner(this.#log[0], act.owner);
@@ -382,7 +382,7 @@ export class HeldConversation {
     for (const waiting of unanswered) void this.#carryOut(waiting);
   }
 
-  /** Who cancels a run that had lost a tool means what continues it. */
+  /** A cancel of a run that had lost a tool applies to the run that continues it. */
   #ofContinued(act: Act): Act {
     const next = act.type === 'cancel' ? this.#continued.get(String(act.runId)) : undefined;
     return next === undefined ? act : this.#ofContinued({ ...act, runId: next });

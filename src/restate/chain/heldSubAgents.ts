@@ -1,6 +1,7 @@
 /**
- * The sub-agents of a held conversation. They run in the same attempt, and what reaches them is in the same chain. Invariant: a log is
- * read only where the chain says so, and nothing else happens until its sub-agent is open. So each attempt opens the same ones in the
+ * The sub-agents of a held conversation. They run in the same attempt, and their deliveries are in the same chain. Invariant: a log is
+ * read only at the place that the chain records, and nothing else happens until its sub-agent is open. So each attempt opens the same
+ * ones in the
  * same order.
  */
 import type { OpenBelow } from '../../conversation/open.ts';

@@ -1,7 +1,7 @@
 /**
- * Runs one conversation inside an invocation of a durable engine. Invariant: whatever reaches the conversation is one chain of
- * recorded items, so each attempt of the invocation repeats the same log. What an earlier attempt recorded is repeated without any
- * effect; then this attempt continues. A long run is continued by another invocation, which repeats the same chain.
+ * Runs one conversation inside an invocation of a durable engine. Invariant: all inputs of the conversation are one chain of recorded
+ * items, so each attempt of the invocation repeats the same log. Items of an earlier attempt are repeated without any effect; then this
+ * attempt continues. A long run is continued by another invocation, which repeats the same chain.
  */
 import type { EngineAgent } from '../../agent.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
@@ -13,7 +13,7 @@ import type { AttemptListener, ChainItem, EngineAttempt, WaitingAct } from './en
 import { HeldConversation } from './heldConversation.ts';
 
 /**
- * The version of the charts and of what is recorded. It changes when a chain that was recorded before would lead to another log:
+ * The version of the charts and of the records. It changes when a chain that was recorded before would lead to another log:
  * see test/restate/chainVersion.test.ts.
  */
 export const CHAIN_VERSION = 2;

@@ -20,7 +20,7 @@ export interface MemberSurroundings {
   isLive(): boolean;
   /** The next model call may wait for another invocation. */
   mayWait(): boolean;
-  /** Something has come. */
+  /** Called when something has arrived. */
   tell(): void;
 }
 
@@ -90,7 +90,7 @@ export class MemberConversation {
     return isSettled && subAgents?.isIdle !== false;
   }
 
-  /** Lets go of the conversation, and writes nothing. */
+  /** Abandons the conversation without writing anything. */
   async leave(): Promise<void> {
     this.#isLeft = true;
     const { runtime } = this;

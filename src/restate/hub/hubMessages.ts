@@ -1,6 +1,6 @@
 /**
- * What hubs send each other: signals of conversations as JSON, in payloads that fit a notification. Invariant: a payload may come from
- * anybody, so each field is checked and copied, and what has another shape is ignored.
+ * The messages between hubs: signals of conversations as JSON, in payloads that fit a notification. Invariant: a payload may come from
+ * anybody, so each field is checked and copied, and other shapes are ignored.
  */
 import type { Json } from '../../../machines/internal.ts';
 import type { Live } from '../../live.ts';

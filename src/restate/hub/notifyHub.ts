@@ -1,7 +1,7 @@
 /**
  * A hub over the notifications of PostgreSQL, for workers and watchers in any number of processes. Invariant: signals of one
- * conversation arrive in their order, because one query at a time sends all that has come before it. Nothing depends on a signal: what
- * cannot be sent is dropped, and a watcher that missed a part of a reply receives the whole reply again, or nothing of it.
+ * conversation arrive in their order, because one query at a time sends all that has come before it. Nothing depends on a signal: a
+ * signal that cannot be sent is dropped, and a watcher that missed a part of a reply receives the whole reply again, or nothing of it.
  */
 import type { Live } from '../../live.ts';
 import { ChannelConnection } from '../../stores/postgres/channelConnection.ts';
@@ -19,9 +19,9 @@ export interface NotifyHubOptions {
   channel?: string;
 }
 
-/** A hub over a pool, which stays yours. */
+/** A hub over a pool; closing the hub does not close the pool. */
 export type NotifyHub = LiveHub & {
-  /** Gives its connection back and drops what was not sent. Then the hub carries nothing. */
+  /** Releases its connection and drops unsent signals. Then the hub carries nothing. */
   close(): Promise<void>;
 };
 
@@ -76,7 +76,7 @@ class DatabaseHub implements NotifyHub {
   readonly #replies = new Map<string, Reply>();
   #repliesBegun = 0;
   readonly #waiting: Waiting[] = [];
-  /** What waits last of each conversation. */
+  /** The last waiting signals of each conversation. */
   readonly #lastOf = new Map<string, Waiting>();
   #isSending = false;
   #isClosed = false;
@@ -182,7 +182,7 @@ class DatabaseHub implements NotifyHub {
     return this.#waiting.splice(0);
   }
 
-  /** Text joins what waits of its conversation. */
+  /** Joins the text to the waiting signals of its conversation. */
   #putText(id: string, reply: Reply, next: number, signal: Live): void {
     const last = this.#lastOf.get(id);
     if (last?.type !== 'text' || last.reply !== reply || last.next !== next)
@@ -192,7 +192,7 @@ class DatabaseHub implements NotifyHub {
     else last.signals.push(signal);
   }
 
-  /** What waits is not sent, so the watchers of its replies need a copy. */
+  /** Drops the waiting signals, so the watchers of their replies need a copy. */
   #lose(): void {
     for (const waiting of this.#take()) if (waiting.type === 'text') lost(waiting.reply);
   }
@@ -265,7 +265,7 @@ class DatabaseHub implements NotifyHub {
     const { soFar, size } = reply.streamed;
     const now = this.#database.time.now();
     if (!soFar || now - reply.repeatedAt < REPEAT_MS * Math.max(1, size / REPEATED_CHARACTERS)) return [];
-    // It may have landed meanwhile.
+    // The reply may have been stored meanwhile.
     if (this.#replies.get(id) !== reply) return [];
     reply.repeatedAt = now;
     const lists = soFar.flatMap(({ next, signal }) => listsOf(id, [signal]).map((signals) => ({ next, signals })));

@@ -294,7 +294,7 @@ export class ChartActor {
     else if (verb === 'ask' && given) world.ask(this, given as EffectRequest);
   }
 
-  /** At once where the actor runs; else when it starts. */
+  /** Runs at once if the actor runs, otherwise when it starts. */
   #now(run: () => void): void {
     if (this.#phase === 'running') run();
     else this.#deferred.push(run);

@@ -81,7 +81,7 @@ export function jsonlStore(directory: string, options: JsonlStoreOptions = {}): 
     async open(id, { existing, owner } = {}) {
       const name = join(root, fileNameOf(id));
       if (existing && !(await resolveRegular(name)).exists) throw noConversation();
-      // Before the lease: who must not find the conversation must not find that it is open.
+      // This precedes the lease, because another owner must not learn that the conversation is open.
       if (owner !== undefined) refuseOtherOwner(await firstEntry(name, id), owner);
       await makeDirectory(root, durable);
       // The lease belongs to the target file, so a link to it cannot open it a second time.

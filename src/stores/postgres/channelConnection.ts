@@ -1,6 +1,6 @@
 /**
- * One connection that listens on a channel of the database. Invariant: a notification may be lost, because a lost connection is
- * replaced after a pause, and what was sent meanwhile does not arrive. A pool with a single connection keeps none.
+ * One connection that listens on a channel of the database. Invariant: a notification may be lost, because a lost connection is replaced
+ * after a pause, and notifications of that time do not arrive. A pool with a single connection keeps none.
  */
 import type { Connection, Database } from './database.ts';
 
@@ -54,7 +54,7 @@ export class ChannelConnection {
         connection.on?.('error', this.#broken);
         connection.on?.('end', this.#broken);
         this.#connection = connection;
-        // A database that is silent would keep it.
+        // A silent database would keep the connection.
         if (!this.#isClosed) await connection.query(`listen "${this.#channel}"`);
         if (this.#isClosed) this.#drop();
       } catch {

@@ -13,7 +13,7 @@ export interface Queries {
   query(text: string, values?: unknown[]): Promise<{ rows: Record<string, unknown>[] }>;
 }
 
-/** A pool of `pg`, or what has its `query` and `connect`. */
+/** A pool of `pg`, or an object with its `query` and `connect`. */
 export interface PostgresPool extends Queries {
   /** Takes a connection from the pool. */
   connect(): Promise<unknown>;
@@ -27,7 +27,7 @@ export interface Connection extends Queries {
   off?(event: 'error' | 'notification' | 'end', listener: (value: { payload?: string }) => void): unknown;
 }
 
-/** How long an answer of the database is awaited. */
+/** The longest wait for an answer of the database. */
 const ANSWER_MS = 30_000;
 const ATTEMPTS = 4;
 
@@ -43,7 +43,7 @@ export function isAnswerLost(error: unknown): boolean {
   return state === undefined || state.startsWith('08') || state.startsWith('57P');
 }
 
-/** The statement had no effect and may succeed the next time: conflicts, deadlocks, a server that is only read for a while. */
+/** The statement had no effect and may succeed the next time: conflicts, deadlocks, a server that is read-only for a while. */
 export const isTransient = (error: unknown): boolean =>
   ['40001', '40P01', '55P03', '25006'].includes(stateOf(error) ?? '');
 
@@ -78,7 +78,7 @@ export class Database {
   /** The pool has a single connection, so that none can be kept. */
   readonly hasOneConnection: boolean;
 
-  /** Throws ConfigurationError for what is not a pool. `user`: the function that takes the pool. */
+  /** Throws ConfigurationError for a value that is not a pool. `user`: the function that takes the pool. */
   constructor(pool: PostgresPool, user = 'postgresStore') {
     const { query, connect } = (pool ?? {}) as Partial<PostgresPool>;
     if (typeof query !== 'function' || typeof connect !== 'function')

@@ -1,5 +1,5 @@
 /**
- * Those who follow conversations that other processes hold. Invariant: a follower receives every entry once and in order, because it
+ * The followers of conversations that other processes hold. Invariant: a follower receives every entry once and in order, because it
  * reads them from the tables. A signal comes after every entry that was appended before it was sent; one that comes too late is
  * left out.
  */
@@ -73,10 +73,10 @@ export class Followers {
   readonly #followers = new Map<string, Set<Follower>>();
   #stopTimer: (() => void) | undefined;
   #toldAt = 0;
-  /** The ids to ask for, and whether that is under way. */
+  /** The ids whose states are due, and whether a query is under way. */
   #due = new Set<string>();
   #isAsking = false;
-  /** When the first question was sent that the database has not answered. */
+  /** The time of the first query that the database has not answered. */
   #unansweredSince: number | undefined;
   #isClosed = false;
 
@@ -226,7 +226,7 @@ export class Followers {
     hints.send({ followed });
   }
 
-  /** Asks for the state of the conversations, after what is being asked for. */
+  /** Queries the states of these conversations, after the current query. */
   #ask(ids: readonly string[]): void {
     for (const id of ids) this.#due.add(id);
     if (this.#isAsking || this.#due.size === 0) return;
@@ -255,7 +255,7 @@ export class Followers {
           }
       }
     }
-    // In the same turn as the last look at what is due: what comes later is asked for by a call of its own.
+    // This is in the same turn as the last check of the due ids, so a later id starts a query of its own.
     this.#isAsking = false;
   }
 

@@ -1,6 +1,6 @@
 /**
- * Hints between processes, over LISTEN and NOTIFY. Invariant: nothing depends on a hint, because it may be lost: what must arrive is
- * in the tables, and is asked for again and again. One connection is kept, unless the pool has a single one. A hint is under
+ * Hints between processes, over LISTEN and NOTIFY. Invariant: nothing depends on a hint, because it may be lost: everything that must
+ * arrive is in the tables, which are queried again and again. One connection is kept, unless the pool has a single one. A hint is under
  * 8,000 bytes, the limit of PostgreSQL.
  */
 import type { Live } from '../../live.ts';

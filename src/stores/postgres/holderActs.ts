@@ -163,7 +163,7 @@ export class TakenActs {
         for (const row of [...rows].sort((a, b) => Number(a.place) - Number(b.place))) this.#deliver(row);
       }
     } finally {
-      // In the same turn as the last look at what is due: an act that comes later is claimed by a call of its own.
+      // This is in the same turn as the last check, so a later act is claimed by a call of its own.
       this.#isClaiming = false;
     }
   }

@@ -1,6 +1,6 @@
 /**
  * The texts that name things in the database: ids, owners, and hashes of bytes. Invariant: PostgreSQL keeps no NUL and no half of a
- * surrogate pair, and an index takes no long text. An id that cannot be kept as it is is refused; an owner is kept as JSON.
+ * surrogate pair, and an index takes no long text. An id that cannot be stored unchanged is refused; an owner is stored as JSON.
  */
 import { ConfigurationError } from '../../errors.ts';
 

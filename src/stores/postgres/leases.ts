@@ -1,6 +1,6 @@
 /**
  * The leases of a process: one statement renews all of them. Invariant: the database's clock alone decides whether a lease holds. A
- * lease that is lost never comes back. A process that cannot reach the database gives its leases up when they must be over.
+ * lease that is lost never comes back. A process that cannot reach the database gives its leases up when they must have expired.
  */
 import { arrayText, type Database, type Row } from './database.ts';
 import type { LiveFeed } from './liveFeed.ts';
@@ -10,7 +10,7 @@ export interface LeaseHolder {
   readonly id: string;
   /** The number of its lease. It changes when an answer was lost. */
   readonly epoch: number;
-  /** A lost answer is being looked into, which renews the lease too. */
+  /** The store examines a lost answer, which also renews the lease. */
   readonly isFencing: boolean;
   readonly liveFeed: LiveFeed | undefined;
   /** The lease is over. */
@@ -130,7 +130,7 @@ export class Leases {
     for (const [holder, heldAt] of this.#holders) if (now - heldAt >= this.leaseMs) this.#lose(holder);
     if (this.#holders.size === 0) return;
     const oldest = Math.min(...this.#holders.values());
-    // At least a millisecond, whatever rounding leaves.
+    // At least one millisecond, also after rounding.
     const ms = Math.max(1, oldest + this.leaseMs - now);
     this.#stopEnd = time.setTimer(ms, () => this.#loseOld(), true);
   }

@@ -1,6 +1,6 @@
 /**
  * The live signals of a holder for the followers in other processes. Invariant: nothing is sent while nobody follows. Text is sent in
- * pieces that fit a hint, at most every 50 ms. Who begins to follow in the middle of a reply receives a reset, then the text so far.
+ * pieces that fit a hint, at most every 50 ms. A follower that joins during a reply receives a reset, then the text so far.
  */
 import type { Observable, Subscription } from 'rxjs';
 import type { Live } from '../../live.ts';
@@ -44,9 +44,9 @@ export class LiveFeed {
   readonly #next: () => number;
   #subscription: Subscription | undefined;
   #waiting: { next: number; signal: Live }[] = [];
-  /** Withdraws the next sending. Undefined if none is due. */
+  /** Cancels the next send. Undefined if none is due. */
   #stopFlush: (() => void) | undefined;
-  /** Withdraws the end of the following. */
+  /** Cancels the timer that ends the following. */
   #stopEnd: (() => void) | undefined;
 
   constructor(id: string, hints: Hints, live$: Observable<Live>, next: () => number) {
@@ -60,7 +60,7 @@ export class LiveFeed {
     return this.#subscription !== undefined;
   }
 
-  /** Somebody follows, for this time. `isNew`: it may have nothing of the current reply. */
+  /** A process follows, for this time. `isNew`: it may have received nothing of the current reply. */
   follow(ms: number, isNew: boolean): void {
     this.#stopEnd?.();
     this.#stopEnd = this.#hints.time.setTimer(ms, () => this.stop(), true);
@@ -69,7 +69,7 @@ export class LiveFeed {
     let isReplayed = true;
     let hasReset = false;
     this.#subscription = this.#live$.subscribe((signal) => {
-      // What comes inside this call is what the reply has streamed so far.
+      // Signals that arrive inside this call are the text so far of the reply.
       if (isReplayed && !hasReset && 'runId' in signal) {
         hasReset = true;
         this.#add({ type: 'reset', runId: signal.runId });
@@ -79,7 +79,7 @@ export class LiveFeed {
     isReplayed = false;
   }
 
-  /** Sends what waits, before an entry is announced. */
+  /** Sends the waiting signals, before an entry is announced. */
   flush(): void {
     this.#stopFlush?.();
     this.#stopFlush = undefined;

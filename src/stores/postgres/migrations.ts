@@ -53,7 +53,7 @@ const STEPS: readonly (readonly string[])[] = [
       bytes bytea not null,
       primary key (conversation, sha256)
     )`,
-    // What other processes ask of the holder. `claimed`: the epoch of the holder that has begun with it.
+    // Requests of other processes to the holder. `claimed`: the epoch of the holder that has begun with it.
     `create table $s.acts (
       act_id text collate "C" primary key,
       place bigint generated always as identity,
@@ -89,7 +89,7 @@ function refuseNewer(version: number, schema: string): void {
   );
 }
 
-/** Makes the tables, or adds what is new. Rejects with RunchartError `store`. */
+/** Makes the tables, or adds the missing ones. Rejects with RunchartError `store`. */
 export async function migrate(database: Database, schema: string): Promise<void> {
   try {
     const found = await versionIn(database, schema);

@@ -1,7 +1,7 @@
 /**
  * An open conversation in PostgreSQL. Invariant: each append proves its epoch, its lease and its seq in the statement that stores it.
- * Appends that wait share one statement, and fail together. An append without an answer is judged by the database: a new epoch
- * shuts out whatever may still be under way, then the length of the log decides.
+ * Appends that wait share one statement, and fail together. An append without an answer is judged by the database: a new epoch refuses
+ * statements that are still under way, then the length of the log decides.
  */
 import { Observable, Subject } from 'rxjs';
 import type { Json, LogEntry } from '../../../machines/vocabulary.ts';
@@ -30,7 +30,7 @@ export interface PostgresDatabase {
   hints: Hints;
   /** Undefined for a process that carries out no acts. */
   takenActs: TakenActs | undefined;
-  /** A number that nothing else has. */
+  /** A unique number. */
   nextEpoch(): Promise<number>;
   /** The store is closed only after this has ended. */
   awaitAtClose<T>(work: Promise<T>): Promise<T>;
@@ -74,7 +74,7 @@ export class PostgresHandle implements LogHandle, LeaseHolder {
   readonly #appends: OrderedAppends<WrittenEntry>;
   /** Settles after all requested blobs. */
   #blobsPut: Promise<unknown> = Promise.resolve();
-  /** It is not known whether the last append was stored. */
+  /** The outcome of the last append is unknown. */
   #mustFence = false;
   #isFencing = false;
   /** The number of a fence without an answer. It may have been carried out, so the next attempt has the same one. */
@@ -82,7 +82,7 @@ export class PostgresHandle implements LogHandle, LeaseHolder {
   #lost: StoreConflictError | undefined;
   #onLost: (() => void) | undefined;
   #closing: Promise<void> | 'open' | 'failed' = 'open';
-  /** What the effects of acts look like, by act. */
+  /** The expected effect of each act. */
   readonly #effects = new Map<string, EffectOfAct>();
   /** Fails when the lease is over, and completes with the handle. */
   readonly #end = new Subject<never>();
@@ -196,7 +196,7 @@ export class PostgresHandle implements LogHandle, LeaseHolder {
 
   async #close(): Promise<void> {
     const { database, statements, leases } = this.#shared;
-    // Whoever opens it next carries out what comes now, also if the lease cannot be released.
+    // The next holder carries out acts that arrive from now on, also if the lease cannot be released.
     this.#end.complete();
     try {
       await Promise.all([this.#appends.drained(), this.#blobsPut]);

@@ -43,14 +43,14 @@ export interface PostgresStoreOptions {
   serve?: boolean;
 }
 
-/** A store of conversations in PostgreSQL. `close()` ends its own connections; the pool stays yours. */
+/** A store of conversations in PostgreSQL. `close()` ends its own connections; you close the pool yourself. */
 export type PostgresStore = Required<LogStore> & { close(): Promise<void> };
 
 const optionsValidator = object({ schema: text, leaseMs: whole(1000), serve: flag });
 
 /**
- * Keeps conversations in PostgreSQL 13 or later. `pool` is a pool of `pg`, or what has its `query` and `connect`; it stays yours to
- * end. Throws ConfigurationError for an invalid option.
+ * Keeps conversations in PostgreSQL 13 or later. `pool` is a pool of `pg`, or an object with its `query` and `connect`; you close it
+ * yourself. Throws ConfigurationError for an invalid option.
  */
 export function postgresStore(pool: PostgresPool, options: PostgresStoreOptions = {}): PostgresStore {
   checkOptionsOf('postgresStore', options, optionsValidator);
@@ -138,7 +138,7 @@ class PostgresLogs {
   async open(id: string, opening: StoreOpening = {}): Promise<LogHandle> {
     checkKey(id);
     const { existing, owner } = opening;
-    // Before the lease: who must not find the conversation must not find that it is open.
+    // This precedes the lease, because another owner must not learn that the conversation is open.
     if (existing || owner !== undefined) await this.#find(id, opening);
     await this.#ready();
     try {
@@ -172,7 +172,7 @@ class PostgresLogs {
     });
     return rows.flatMap(({ summary, held }) => {
       const row = JSON.parse(String(summary)) as ConversationRow;
-      // Who holds it has written the row, so the row says whether a run is active.
+      // The holder has written the row, so the row shows whether a run is active.
       const info = listedRow(row, held === true ? 'self' : 'nobody');
       return info ? [{ ...info, cursor: cursorOf(row) }] : [];
     });
@@ -218,7 +218,7 @@ class PostgresLogs {
       if (followed.has(id)) liveFeed?.follow(this.#leases.leaseMs, hint.isNew === true);
   }
 
-  /** Releases what is open. The pool stays open. */
+  /** Releases open conversations. The pool stays open. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#followers.close();

@@ -1,6 +1,6 @@
 /**
- * The statements of the store. Invariant: a lease is judged by the database's clock, inside the statement that depends on it. What
- * is put into the text is the quoted schema alone.
+ * The statements of the store. Invariant: a lease is judged by the database's clock, inside the statement that depends on it. Only the
+ * quoted schema is inserted into the text.
  */
 const lease = (parameter: string): string => `${NOW} + ${parameter}::double precision * interval '1 millisecond'`;
 
@@ -66,8 +66,8 @@ export function statementsOf(schema: string) {
       where conversation = $1 and epoch = $2::bigint and seq >= $3::integer and seq < $4::integer`,
 
     /**
-     * $1 id, $2 first seq, $3 the seq after the last. At most 1000 entries, and about 8 MiB. The range is small whatever the
-     * planner believes of the table.
+     * $1 id, $2 first seq, $3 the seq after the last. At most 1000 entries, and about 8 MiB. The range is small, whatever statistics the
+     * planner has of the table.
      */
     read: `
       select entry from (
@@ -103,8 +103,8 @@ export function statementsOf(schema: string) {
     list: listStatement(conversations),
 
     /**
-     * $1 ids. What followers ask again and again. A conversation that is gone has no row. `cut_off`: its holder has died in the middle
-     * of a run, or between the repair of the log and the resumption. A holder that releases a conversation has done what it wanted.
+     * $1 ids. The query that followers repeat. A conversation that is gone has no row. `cut_off`: its holder has died in the middle
+     * of a run, or between the repair of the log and the resumption. A holder that releases a conversation has ended its work.
      */
     states: `
       select id, length, coalesce(lease_until <= ${NOW} and (cycle is not distinct from 'running'
@@ -219,7 +219,7 @@ const STATUS = {
   idle: `(cycle = 'ended' or (cycle = 'running' and lease_until <= ${NOW}))`,
 } as const;
 
-/** Only what is asked for is in the text, so that the indexes are used. */
+/** The text contains only the requested conditions, so that the indexes are used. */
 const listStatement =
   (conversations: string) =>
   ({ owner, status, after, limit }: ListFilter): { text: string; values: unknown[] } => {

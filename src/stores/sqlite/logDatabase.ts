@@ -1,6 +1,6 @@
 /**
- * The logs of a SQLite store, all in one file, used by the thread of the store. Invariant: what changes a log proves its
- * lease in the same transaction. A lease belongs to a process, and is free when that is dead. A change that is refused
+ * The logs of a SQLite store, all in one file, used by the thread of the store. Invariant: each change of a log proves its lease in the
+ * same transaction. A lease belongs to a process, and is free when that is dead. A change that is refused
  * changes nothing.
  */
 import { createHash, randomUUID } from 'node:crypto';

@@ -1,5 +1,5 @@
 /**
- * Reads a log of a SQLite file that may be damaged or in use. Invariant: it takes no lease. What is no JSON is skipped and
+ * Reads a log of a SQLite file that may be damaged or in use. Invariant: it takes no lease. Values that are not JSON are skipped and
  * counted.
  */
 import { parsed } from '../entryJson.ts';

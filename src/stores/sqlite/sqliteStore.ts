@@ -38,7 +38,7 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
 
   const store: SqliteStore = {
     async open(id, { existing = false, owner } = {}) {
-      // What is opened after the last handle was collected would never be released.
+      // A log that is opened after this point would never be released.
       if (closing) throw thread.closedError();
       if (existing && !thread.exists) throw noConversation();
       const opening = (async () => {

@@ -75,7 +75,7 @@ export function openAfter(requests: readonly EffectRequest[], effects: readonly 
   return open;
 }
 
-/** Returns what a host starts for a step: the requests that are not dropped again, in order. */
+/** Returns the requests that a host starts for a step, in order, without those that are dropped again. */
 export function startedBy(effects: readonly ChartEffect[]): EffectRequest[] {
   let requests: EffectRequest[] = [];
   for (const effect of effects) {

@@ -12,7 +12,7 @@ import {
   REPORT_KINDS,
 } from '../../../machines/internal.ts';
 
-/** A journal in memory that answers effects as a path says. */
+/** A journal in memory that answers effects as a path prescribes. */
 export class ScriptedJournal implements Journal {
   /** The entries so far. */
   readonly entries: LogEntry[] = [];

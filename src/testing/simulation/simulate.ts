@@ -110,7 +110,7 @@ const optionsValidator = object({
   maxSteps: whole(0),
 });
 
-/** The violation of an agent that the seed does not decide. */
+/** The violation of an agent whose ports the seed does not control. */
 const NO_PORTS = 'the agent does not use its ports: createAgent({ …, ports })';
 
 /**

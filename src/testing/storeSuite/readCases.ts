@@ -172,7 +172,7 @@ export const readCases: readonly StoreCase[] = [
   ],
 ];
 
-/** A store that takes longer than this is asked whether its time grows faster than the log. */
+/** For a store that takes longer than this, the suite checks whether its time grows faster than the log. */
 const SECONDS = 15;
 /** The most that the second half of a log may take, as a multiple of the first. Where each append reads the whole log, it is three. */
 const SECOND_HALF_MOST = 2;

@@ -1,6 +1,6 @@
 /**
- * The parts of a store that several processes share: followers, acts, and the end of a holder. Rule: a case without the part that it is
- * about passes. Times are not part of the contract, so a case waits for what must happen.
+ * The parts of a store that several processes share: followers, acts, and the end of a holder. Rule: a case passes if the store lacks the
+ * part that it tests. Times are not part of the contract, so a case waits for the required event.
  */
 import assert from 'node:assert/strict';
 import type { Json, LogEntry } from '../../../machines/vocabulary.ts';

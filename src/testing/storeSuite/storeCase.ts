@@ -8,7 +8,7 @@ import type { Json, LogEntry, NewEntry, Usage } from '../../../machines/vocabula
 import { RunchartError } from '../../errors.ts';
 import type { ConversationInfo, LogHandle, LogStore } from '../../stores/logStore.ts';
 
-/** What a suite has beside an empty store, for stores that several processes share. */
+/** The additional functions of a suite for stores that several processes share. */
 export interface SharedPlace {
   /** A store over the same conversations, as another process has it. Default: the same store. */
   another(): Promise<LogStore>;

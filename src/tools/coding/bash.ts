@@ -136,7 +136,7 @@ function answer(end: ShellEnd, output: Output, timeoutMs: number): ToolResult {
   return end.code === 0 ? toolResult.success(text || '(no output)') : toolResult.error(text, `exit_${end.code}`);
 }
 
-/** What a cancelled command had printed. */
+/** The output of a cancelled command. */
 function partialText(output: Output): string {
   const printed = output.text().trimEnd();
   return printed === '' ? '' : `What it had printed until then:\n${printed}`;

@@ -65,7 +65,7 @@ export function replacedIn(
     const old = text.slice(place.at, place.at + place.length);
     const added = isCrlf || /\r\n/.test(old) ? withCrlf : plain;
     length += added.length - place.length;
-    // What is made so far is too long already.
+    // The text so far is already too long.
     if (length - (text.length - place.at - place.length) > most) return undefined;
     pieces.push(text.slice(from, place.at), added);
     from = place.at + place.length;

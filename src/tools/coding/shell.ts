@@ -55,7 +55,7 @@ export async function runShell(command: string, options: ShellOptions): Promise<
   return { end: await runInto(output, command, options), output };
 }
 
-/** What a command's output is written to. */
+/** The receiver of a command's output. */
 type Sink = Pick<Output, 'push' | 'bytes' | 'lastLine' | 'end'>;
 
 /** The same, with an output that is read while the command runs. */
@@ -134,7 +134,7 @@ async function waitForEnd({ child, pid, mark }: Started, output: Sink, options: 
   }
 }
 
-/** The beginning of what a launcher prints, such as the reason why a sandbox cannot be started. */
+/** The beginning of a launcher's output, such as the reason why a sandbox cannot be started. */
 class LauncherOutput {
   #text = '';
 
@@ -377,7 +377,7 @@ export function withoutHalfAtEnd(bytes: Buffer): Buffer {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is sought
 const CONTROLS = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g;
 
-/** No sequence begins so. Node's search for one would take quadratic time. */
+/** Matches an escape character that begins no sequence. Searching these for a sequence would take quadratic time. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is sought
 const NO_SEQUENCE = /[\u001b\u009b](?=[[\]()#;?]{16})/g;
 

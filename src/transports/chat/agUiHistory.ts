@@ -87,7 +87,7 @@ export function agUiMessagesOf(entries: readonly LogEntry[]): AgUiMessage[] {
   return messages.list;
 }
 
-/** The log before the request. Of a repeated message, what came before it. */
+/** The log before the request. For a repeated message, the log before its first occurrence. */
 function messagesBefore(conversation: Conversation, from: number, last: unknown): AgUiMessage[] {
   const messages = agUiMessagesOf(conversation.log().slice(0, from)).filter(({ role }) => role !== 'reasoning');
   const repeated = messages.map(({ id }) => id === last || pageIdOf(id) === last).lastIndexOf(true);
@@ -100,7 +100,7 @@ const callsOf = (messages: readonly Fields[]): ReadonlySet<string> =>
   new Set(messages.map(({ toolCallId }) => toolCallId).filter(isText));
 
 /**
- * What a page lacks when its run begins: all messages, if one before the request is not among its own, and the state, if it
+ * The snapshots that a page needs when its run begins: all messages, if one before the request is not among its own, and the state, if it
  * is not the page's. Messages that only the page has are kept. `from`: the length of the log before the request.
  */
 export async function snapshotsFor(body: Fields, conversation: Conversation, from: number): Promise<object[]> {

@@ -95,7 +95,7 @@ async function base64Of(conversation: Conversation, reference: string): Promise<
   return bytes && toBase64(bytes);
 }
 
-/** Puts the bytes of blobs into the parts. What the store no longer has keeps its reference. */
+/** Puts the bytes of blobs into the parts. A part whose bytes the store no longer has keeps its reference. */
 export async function inlineUiParts(parts: readonly UiPart[], conversation: Conversation): Promise<void> {
   for (const part of parts) {
     if (part.type !== 'file' || typeof part.url !== 'string' || !part.url.startsWith('blob:')) continue;

@@ -23,7 +23,7 @@ export interface ChatRequest {
   /** Tools that the page carries out, and results of their calls. */
   tools?: unknown;
   results?: ReadonlyMap<string, { content: string; error?: string }>;
-  /** What the page writes to the state of the conversation. */
+  /** The keys that the page writes to the state of the conversation. */
   state?: { [key: string]: Json };
   /** By the id of the interrupt. */
   answers: ReadonlyMap<string, unknown>;
@@ -160,7 +160,7 @@ export function readUiMessages(body: Fields): ChatRequest {
 }
 
 export function uiDecision(answer: unknown): Record<string, unknown> {
-  // Ignores what else the chat keeps in an approval.
+  // Ignores other fields of an approval.
   const { approved, reason, args, payload } = answer as Fields;
   return decided({ approved, reason, args, payload });
 }

@@ -1,5 +1,5 @@
 /**
- * Begins what a chat request asks for: decisions, a new message, an edit, or a repetition of a request. Rule: a repeated
+ * Carries out a chat request: decisions, a new message, an edit, or a repetition of a request. Rule: a repeated
  * message starts nothing. An invalid request changes nothing. A late answer starts nothing.
  */
 import {
@@ -36,7 +36,7 @@ import type { Piece } from './pieces.ts';
 export interface ChatRunOptions {
   /** The name of the caller. */
   by: string | undefined;
-  /** What the page's message chooses for its request. */
+  /** The choices that the page's message makes for its request. */
   chosen: SendOptions;
   whileSuspended: Policies['whileSuspended'];
   /** The action of an answer. Throws RunchartError if the answer is invalid. */

@@ -56,13 +56,13 @@ export interface ChatHandlerOptions {
   bodyBytesMax?: number;
   /** The effect of a message on waiting calls. Default: `denyAndRun`. */
   whileSuspended?: Policies['whileSuspended'];
-  /** What a page that disconnects during its request does to its run. Default: `continue`. */
+  /** The effect of a page's disconnection on the run of its request. Default: `continue`. */
   onDisconnect?: 'continue' | 'cancel';
   /** The time without an event after which a comment is sent. Default: 15 s. */
   beatMs?: number;
-  /** How much is accepted at once; beyond that a request is answered 429 or 503, with `Retry-After`. */
+  /** The limits of simultaneous work; a request beyond them is answered 429 or 503, with `Retry-After`. */
   limits?: QuotaLimits;
-  /** What a page's message may choose for its request; anything else is answered 403 `not_allowed`. Default: nothing. */
+  /** The choices that a page's message may make for its request; any other is answered 403 `not_allowed`. Default: nothing. */
   allow?: AllowedChoices;
   /** Shared with other transports of the same agent; it has limits of its own. Default: its own. */
   sessions?: Sessions;
@@ -219,7 +219,7 @@ class ChatHandler {
     }
   }
 
-  /** Streams what begins. The conversation is held until the stream is over. Undefined if nothing begins. */
+  /** Streams the run that begins. The conversation is held until the stream is over. Undefined if nothing begins. */
   async #stream(
     id: string,
     acquire: () => Promise<Conversation>,
@@ -233,7 +233,7 @@ class ChatHandler {
     const over = (isDisconnected: boolean): void => {
       leave();
       begun?.chat.disconnect();
-      // A holder that cannot be reached has nothing to tell a page that is gone.
+      // An unreachable holder is ignored, because the page is gone.
       if (isDisconnected && onDisconnect === 'cancel') void begun?.run?.cancel().catch(() => undefined);
       if (conversation) this.#sessions.release(conversation);
       conversation = undefined;

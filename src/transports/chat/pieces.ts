@@ -17,7 +17,7 @@ export interface OfRun {
   conversationId: string;
 }
 
-/** What the cycle has used so far. Absent while no model has replied. */
+/** The usage of the cycle so far. Absent while no model has replied. */
 interface Spent {
   spent?: UsageCost;
 }

@@ -34,7 +34,7 @@ function resultChunk({ callId: toolCallId, outcome, code, content }: Extract<Pie
   return { type: 'tool-output-error', toolCallId, errorText: text };
 }
 
-/** What the cycle has used so far becomes the metadata of its message. */
+/** The usage of the cycle so far becomes the metadata of its message. */
 const spentChunks = ({ spent }: Extract<Piece, { kind: 'run-ends' | 'run-waits' }>): object[] =>
   spent ? [{ type: 'message-metadata', messageMetadata: { usage: spent.usage, costUsd: spent.costUsd } }] : [];
 

@@ -45,7 +45,7 @@ const isSameLog = (first: LogEntry | undefined, again: LogEntry | undefined): bo
 export class Broadcast {
   #conversation: Conversation | undefined;
   #entries: readonly LogEntry[] = [];
-  /** The first entry of the log, which tells another log of the same id. */
+  /** The first entry of the log: another log with the same id has a different one. */
   #beginning: LogEntry | undefined;
   /** The seq of the next entry of the list. */
   #listed = 0;
@@ -143,7 +143,7 @@ export class Broadcast {
     this.#abandoned();
   }
 
-  /** What the current reply has streamed so far, as signals; none between replies. */
+  /** The text that the current reply has streamed so far, as signals; none between replies. */
   inFlight(): Live[] {
     const signals: Live[] = [];
     this.#conversation?.live$.subscribe((signal) => void signals.push(signal)).unsubscribe();

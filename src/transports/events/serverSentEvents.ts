@@ -29,7 +29,7 @@ export interface EventStreamOptions {
 /** `slow`: the client was disconnected because it read nothing. */
 export type EndOfStream = 'ended' | 'gone' | 'slow';
 
-/** Where frames go: a stream of the web, or a socket. */
+/** The receiver of frames: a stream of the web, or a socket. */
 export interface FrameSink {
   /** Takes frames. False: the sink takes no more until it calls `EventStream.resume`. */
   write(frames: Frames): boolean;
@@ -133,7 +133,7 @@ export class EventStream {
   }
 }
 
-/** Sends frames to whoever reads the stream. */
+/** Sends frames to the reader of the stream. */
 class WebSource implements UnderlyingDefaultSource<Uint8Array> {
   readonly #stream: EventStream;
 

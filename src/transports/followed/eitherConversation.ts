@@ -1,6 +1,6 @@
 /**
- * What handlers need of a conversation besides its public members, for one that this process holds and for one that another process
- * holds. Rule: this is the only place where handlers tell the two apart.
+ * The functions that handlers need besides the public members of a conversation, which this process or another one holds. Rule: this is
+ * the only place where handlers distinguish the two.
  */
 import type { Json, LogEntry } from '../../../machines/internal.ts';
 import type { Content } from '../../content/content.ts';
@@ -45,7 +45,7 @@ export function sendMessageTo(conversation: Conversation, content: Content, opti
   return taken(conversation, conversation.send(content, options));
 }
 
-/** Rejects where `sendMessageTo` would refuse the message whatever the conversation does. Changes nothing. */
+/** Rejects where `sendMessageTo` would refuse the message in any state of the conversation. Changes nothing. */
 export async function checkMessageTo(
   conversation: Conversation,
   content: Content,

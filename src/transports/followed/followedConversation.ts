@@ -1,6 +1,6 @@
 /**
- * A conversation that another process holds, where requests of this process are for it. It has the face of a conversation, so that
- * hosts and handlers use it like one. Invariant: every change is made by the holder. `close` ends the following and nothing else.
+ * A conversation that another process holds and that requests of this process use. It has the members of a conversation, so that hosts
+ * and handlers use it like one. Invariant: every change is made by the holder. `close` only ends the subscription.
  */
 import type { Json, LogEntry } from '../../../machines/internal.ts';
 import { fromBase64 } from '../../content/imageFormat.ts';
@@ -56,7 +56,7 @@ export class FollowedConversation extends RemoteConversation {
     return this.#link.act(name, body, request);
   }
 
-  /** What the holder answered to the request for this run. Rejects where it was refused. */
+  /** The answer of the holder to the request for this run. Rejects where it was refused. */
   async answerTo(run: Run): Promise<RemoteAnswer> {
     return (await this.answers.get(run)) ?? { runId: run.id };
   }

@@ -1,5 +1,5 @@
 /**
- * The conversations of other processes that requests of this one are for. Rule: a conversation is followed while it has holders or
+ * The conversations of other processes that requests of this process use. Rule: a conversation is followed while it has holders or
  * readers, and for an idle time after that. It takes no slot of the open conversations.
  */
 import type { Conversation } from '../../conversation/conversation.ts';
@@ -28,7 +28,7 @@ interface Followed {
   stopIdle: () => void;
 }
 
-/** How often it is looked whether the readers of a conversation have left, however short the idle time is. */
+/** The shortest interval between checks whether the readers of a conversation have left. */
 const READERS_MS = 1000;
 
 /** A host sees no difference. */

@@ -35,7 +35,7 @@ const loadActs = onDemand(() => import('../../conversation/served/remoteActs.ts'
 
 /** A holder that dies while a request waits is looked for once more. */
 const ATTEMPTS = 2;
-/** How long entries that are stored may take to come. */
+/** The longest wait for stored entries. */
 const ENTRIES_MS = 10_000;
 const WAIT_MS = { first: 250, most: 5000 };
 
@@ -61,7 +61,7 @@ export class StoreLink implements RemoteLink {
   readonly log: RemoteLog;
   readonly #options: LinkOptions;
   readonly #ends: ((error: RunchartError) => void)[] = [];
-  /** Those who wait until the log has so many entries. */
+  /** Callers that wait until the log has so many entries. */
   #waiting: { entries: number; resolve(): void }[] = [];
   #items: AsyncIterator<object> | undefined;
   #stopWait: () => void = () => {};
@@ -170,7 +170,7 @@ export class StoreLink implements RemoteLink {
           this.#take(next.value);
         }
         if (this.#ended) return;
-        // What has streamed may be incomplete.
+        // The streamed text may be incomplete.
         this.log.interrupt();
         await takeOver(async () => {}).catch((error) => {
           if (codeOf(error) !== 'session_busy') throw error;

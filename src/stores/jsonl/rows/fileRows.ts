@@ -1,8 +1,8 @@
 /**
- * The rows of a directory of logs, in memory. Invariant: the log is the truth. A row counts while size, time and inode of its
+ * The rows of a directory of logs, in memory. Invariant: the log has priority over its row. A row counts while size, time and inode of its
  * file are those that were read, else the log is read again. The logs that this store has open change their rows with each
- * append. Other stores announce theirs (rowNotes.ts); what nobody announces is found by comparing all files, at each list in
- * a small directory, and from time to time in a large one. The rows of a page are compared each time.
+ * append. Other stores announce their rows (rowNotes.ts). A comparison of all files finds unannounced changes: at each list in a small
+ * directory, and from time to time in a large one. The rows of a page are compared each time.
  */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -29,7 +29,7 @@ const AT_ONCE = 8;
 /** Files that are compared before the event loop has a turn. */
 const SLICE = 256;
 
-/** What is known of one file. */
+/** The stored facts about one file. */
 interface KnownFile {
   stamp: FileStamp;
   /** The path of the log itself, which a link may name. */
@@ -113,7 +113,7 @@ export class FileRows {
     if (own.isKnown && this.#own.get(id) === own) this.#table.set(id, own.row);
   }
 
-  /** The log is about to be released. `stamp`: undefined if the file could not be looked at. */
+  /** The log is about to be released. `stamp`: undefined if the file could not be examined. */
   async closing(id: string, own: OpenLogRow, stamp: FileStamp | undefined): Promise<void> {
     if (this.#own.get(id) !== own) return;
     const path = this.#files.get(id)?.path;
@@ -136,7 +136,7 @@ export class FileRows {
     await this.#notes.add(ids.map((id) => ({ id, state: 'deleted' })));
   }
 
-  /** Whoever asks during a refresh waits for the next one, since the current one may have passed what has just changed. */
+  /** A call during a refresh waits for the next one, because the current one may have passed a file that has just changed. */
   #refreshed(): Promise<void> {
     if (!this.#refreshing) return this.#refreshNow();
     this.#nextRefresh ??= this.#refreshing.then(
@@ -231,7 +231,7 @@ export class FileRows {
     try {
       const { path, exists } = await resolveRegular(name);
       if (!exists) return this.#forget(id);
-      // Before the log is read: what is appended meanwhile makes another stamp.
+      // This precedes the reading of the log, so that a later append gives another stamp.
       const stats = statNow(path);
       if (!stats) return this.#forget(id);
       const stamp = stampOf(stats);
@@ -252,7 +252,7 @@ export class FileRows {
     }
   }
 
-  /** What was appended during the reading may be missing; then the next list reads again. */
+  /** Entries that were appended during the reading may be missing; then the next list reads again. */
   #readOwn(id: string, own: OpenLogRow, row: ConversationRow | undefined): void {
     if ((row?.length ?? 0) < own.next || this.#own.get(id) !== own) return;
     own.row = row;

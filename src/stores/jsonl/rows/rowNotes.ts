@@ -44,7 +44,7 @@ export class RowNotes {
     this.#path = join(root, NAME);
   }
 
-  /** True if the directory is large enough that somebody has begun them. */
+  /** True if a store has begun notes, because the directory is large. */
   get exist(): boolean {
     return statNow(this.#path)?.isFile() === true;
   }
@@ -55,7 +55,7 @@ export class RowNotes {
     await this.#write(this.#path, O_WRONLY | O_APPEND, notes).catch(() => {});
   }
 
-  /** Puts these notes in place of all. */
+  /** Replaces all notes by these. */
   async rewrite(notes: readonly RowNote[]): Promise<void> {
     const draft = `${this.#path}.${process.pid}`;
     try {

@@ -19,7 +19,7 @@ const FEW = 100_000;
 /** Long texts are compared in steps of this many characters. */
 const STEP = 10_000;
 
-/** How long texts of so many characters are, for the window. All lengths below a quarter of it are alike. */
+/** The class of a text's length, for the window. All lengths below a quarter of it are alike. */
 export const lengthClass = (characters: number): number => (characters > FEW ? Math.ceil(characters / STEP) : 0);
 
 export class PredictedLog {

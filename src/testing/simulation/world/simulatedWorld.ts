@@ -41,7 +41,7 @@ export interface FinalAnswers {
 export interface Violation {
   /** The name of the invariant. */
   invariant: string;
-  /** What was wrong. */
+  /** A description of the fault. */
   detail: string;
 }
 const GROUPS = [

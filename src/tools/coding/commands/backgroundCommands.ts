@@ -1,5 +1,5 @@
 /**
- * Commands that run on after the call that started them. Rule: a command belongs to one conversation, and ends with it
+ * Commands that continue after the call that started them. Rule: a command belongs to one conversation, and ends with it
  * or with the program. Its output since the last reading is kept, bounded as that of any command.
  */
 import { randomBytes } from 'node:crypto';
@@ -77,7 +77,7 @@ export class BackgroundCommand {
     return this.end === undefined;
   }
 
-  /** What it printed since the last call. */
+  /** Returns its output since the last call. */
   read(): Output {
     const output = this.#unread;
     this.#unread = new Output(new SpilledOutput());
@@ -97,7 +97,7 @@ export class BackgroundCommands {
   readonly #commands = new Map<string, Map<string, BackgroundCommand>>();
   readonly #listeners = new Set<(command: BackgroundCommand) => void>();
 
-  /** Undefined if too many commands run or the call is cancelled. Then the launcher is the caller's to release. */
+  /** Undefined if too many commands run or the call is cancelled. In that case the caller must release the launcher. */
   start(context: ToolContext, start: BackgroundStart): BackgroundCommand | undefined {
     const { conversationId, signal } = context;
     const commands = this.#commands.get(conversationId) ?? new Map<string, BackgroundCommand>();

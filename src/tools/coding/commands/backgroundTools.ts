@@ -46,7 +46,7 @@ export const killBashTool = (commands: BackgroundCommands): Tool =>
     name: 'KillBash',
     description: 'Ends a command in the background with all that it started, and gives the rest of its output.',
     parameters: z.object({ bash_id: bashId }),
-    // It ends nothing but what Bash started in this conversation.
+    // It ends only commands that Bash started in this conversation.
     readOnly: true,
     group: 'bash-group',
     async execute({ bash_id }, { conversationId }) {

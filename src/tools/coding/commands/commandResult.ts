@@ -1,5 +1,5 @@
 /**
- * The text that a model receives about a command: what it printed, and how it ended. Rule: a note in brackets follows
+ * The text that a model receives about a command: its output, and its end. Rule: a note in brackets follows
  * the output, and a part of the output that is left out can be read in the file that a note names.
  */
 import type { Output, ShellEnd } from '../shell.ts';

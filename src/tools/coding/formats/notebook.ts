@@ -1,6 +1,6 @@
 /**
- * A Jupyter notebook as text: its cells in their order, with what they printed. Rule: the file is untrusted, so what is
- * no notebook is undefined and is shown as the text that it is. The result is bounded.
+ * A Jupyter notebook as text: its cells in their order, with their output. Rule: the file is untrusted, so a text that is no notebook
+ * gives undefined and is shown as text. The result is bounded.
  */
 import { beginning } from '../../../printable.ts';
 import { isObject } from '../../../validation.ts';

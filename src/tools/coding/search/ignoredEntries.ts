@@ -1,7 +1,7 @@
 /**
- * Leaves out of a walk what the `.gitignore` files of the working directory name. Rule: only files inside the working
- * directory count, and none is followed through a link. A search in a directory that is itself left out leaves nothing
- * out, because its path asks for it.
+ * Leaves entries out of a walk that the `.gitignore` files of the working directory name. Rule: only files inside the working
+ * directory count, and none is followed through a link. A search in a directory that is itself left out leaves nothing out, because its
+ * caller named the directory.
  */
 import { constants, type Dirent } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -35,7 +35,7 @@ export class IgnoredEntries {
     return made;
   }
 
-  /** The entries of a directory that stay. `heldPath` reaches it even if it is renamed. */
+  /** Returns the entries of a directory that are not left out. `heldPath` reaches it even if it is renamed. */
   async kept(directory: string, heldPath: string, entries: Dirent[]): Promise<Dirent[]> {
     if (entries.some((entry) => entry.name === FILE && entry.isFile()))
       this.#rules.set(directory, await rulesIn(heldPath));

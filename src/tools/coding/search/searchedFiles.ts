@@ -1,6 +1,6 @@
 /**
- * The files that Grep and Glob look at, and their order by time. Rule: what `.gitignore` names is left out unless the
- * path of the search asks for it.
+ * The files that Grep and Glob look at, and their order by time. Rule: entries that `.gitignore` names are left out, unless the path of
+ * the search leads into one.
  */
 import { lstat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';

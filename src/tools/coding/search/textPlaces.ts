@@ -8,8 +8,8 @@ export interface TextPlace {
 }
 
 /**
- * The positions of `searchedText`, in their order. With `overlapping`, `aa` occurs twice in `aaa`. One is found at a time,
- * because there may be millions.
+ * The positions of `searchedText`, in their order. With `overlapping`, `aa` occurs twice in `aaa`. They are found one at a time, because
+ * there may be millions.
  */
 export function* placesIn(
   { text }: { readonly text: string },
@@ -31,7 +31,7 @@ export function* placesIn(
   }
 }
 
-/** How much of the searched text ends at a character, if `matched` of it ended at the one before. */
+/** The length of the searched text's beginning that ends at a character, if one of length `matched` ended at the previous character. */
 function matchedWith(sought: string, borders: Uint32Array, matched: number, unit: number): number {
   let length = matched;
   while (length > 0 && sought.charCodeAt(length) !== unit) length = borders[length - 1] ?? 0;

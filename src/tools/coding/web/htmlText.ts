@@ -1,6 +1,6 @@
 /**
  * The text of an HTML page: headings, lists, links, code and paragraphs as Markdown. Rule: a page is read once from its
- * beginning to its end, so that no page takes long. Scripts, styles and what is not shown are left out.
+ * beginning to its end, so that no page takes long. Scripts, styles and hidden elements are left out.
  */
 
 const LEFT_OUT: ReadonlySet<string> = new Set('script style noscript template svg math iframe object'.split(' '));

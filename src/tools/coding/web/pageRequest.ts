@@ -20,7 +20,7 @@ export interface NetworkAddress {
   family: 4 | 6;
 }
 
-/** How names become addresses, and which addresses may be reached. */
+/** Resolves names to addresses, and decides which addresses may be reached. */
 export interface Network {
   resolve(host: string): Promise<readonly NetworkAddress[]>;
   isAllowed(address: string, port: number): boolean;
@@ -94,7 +94,7 @@ async function answerFrom(url: URL, addresses: readonly NetworkAddress[], signal
 }
 
 function responseOf(url: URL, addresses: readonly NetworkAddress[], signal: AbortSignal): Promise<IncomingMessage> {
-  // The checked addresses are used, whatever the name leads to by now.
+  // The connection uses the checked addresses, even if the name has others by now.
   const pinned: LookupFunction = (_host, { all }, done) => {
     const [first] = addresses;
     if (all) done(null, [...addresses]);

@@ -1,5 +1,5 @@
 /**
- * Tells public network addresses from those of this machine and of private networks. Rule: an address is public only if
+ * Distinguishes public network addresses from those of this machine and of private networks. Rule: an address is public only if
  * it is an IP address outside of every listed range. An IPv6 address that holds an IPv4 address is judged by both.
  */
 import { BlockList, isIP, isIPv6 } from 'node:net';
@@ -35,7 +35,7 @@ export function isPublicAddress(address: string): boolean {
   if (!isIPv6(address)) return !private4.check(address, 'ipv4');
   const held = holding4.find(({ list }) => list.check(address, 'ipv6'));
   if (held) return isPublicAddress(heldAddress(address, held.at));
-  // Only this range is given to networks of the internet.
+  // Only this range is assigned to networks of the internet.
   return /^[23]/.test(fieldsOf(address)[0] ?? '') && !private6.check(address, 'ipv6');
 }
 

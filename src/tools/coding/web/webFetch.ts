@@ -120,7 +120,7 @@ function decodedText(bytes: Buffer, type: string): string {
 }
 
 function shownPage({ url, status, text }: Visited, offset: number): ToolResult {
-  // The text may drive no terminal.
+  // The text must not control a terminal.
   const plain = plainText(Buffer.from(text, 'utf8'));
   const shown = beginning(plain.slice(offset), CHARACTERS_MAX);
   const end = offset + shown.length;
