@@ -1,7 +1,7 @@
 /**
  * Makes the pictures of the program for the docs (`npm run pictures`): its screen at 80×24 and at 120×40, in colour. Each
- * is the real program on a pseudo-terminal with a scripted model. `--only edit,plan` selects pictures, and `--to <folder>`
- * says where they go.
+ * is the real program on a pseudo-terminal with a scripted model. `--only edit,plan` selects pictures, and `--to <folder>` sets their
+ * folder.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -171,7 +171,7 @@ async function earlierSessions({ cwd, env, server }) {
 async function conversation({ begin, save, server }) {
   const terminal = begin(['-m', 'gpt-5-mini']);
   await terminal.shows(IDLE);
-  /** The screen begins with what comes now. */
+  /** Clears the screen before the next output. */
   const clear = async () => {
     terminal.type(CLEAR);
     await wait(200);

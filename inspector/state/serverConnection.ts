@@ -102,7 +102,7 @@ export const dialChannel =
     const page = crypto.randomUUID();
     const channel = new BroadcastChannel(`runchart-inspector:${name}`);
     const post = (frame: string): void => channel.postMessage({ page, frame });
-    // The app answers each heartbeat. One whose tab was closed says nothing.
+    // The app answers each heartbeat. An app whose tab was closed does not answer.
     let unanswered = 0;
     // An app that is missing or was reloaded is found by its greeting.
     const heartbeat = setInterval(() => {

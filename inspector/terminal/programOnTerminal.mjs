@@ -1,6 +1,6 @@
 /**
- * The program on a pseudo-terminal of a fixed size, with a model that follows a script. Invariant: it waits for what the
- * screen shows. Texts that differ from run to run (ids, places, times) are replaced by others of the same length.
+ * The program on a pseudo-terminal of a fixed size, with a model that follows a script. Invariant: it waits for the content of the
+ * screen. Texts that differ from run to run (ids, places, times) are replaced by others of the same length.
  */
 import { spawn } from 'node:child_process';
 import { createServer } from 'node:http';
@@ -80,7 +80,7 @@ export class ProgramOnTerminal {
       if (Date.now() > until) throw new Error(`the screen does not show ${wanted}:\n${this.#screen.text}`);
       await wait(LOOK_MS);
     }
-    // What is drawn in the same moment belongs to it.
+    // Output that is drawn in the same moment belongs to the screen.
     await wait(4 * LOOK_MS);
   }
 

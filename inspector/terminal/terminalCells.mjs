@@ -1,5 +1,5 @@
 /**
- * A terminal of a fixed size: what the program writes becomes cells with a character and a style. Invariant: an unknown
+ * A terminal of a fixed size: the output of the program becomes cells with a character and a style. Invariant: an unknown
  * escape sequence is an error, so a picture shows all that a terminal would show.
  */
 import stringWidth from 'string-width';

@@ -69,7 +69,7 @@ function drawnRun({ column, text, style }, row) {
   return parts.join('');
 }
 
-/** Empty rows at the end are left out. `label`: what the picture shows, for readers who do not see it. */
+/** Empty rows at the end are left out. `label`: the content of the picture, for readers who do not see it. */
 export function terminalPicture({ lines: all, cursor }, columns, label) {
   const lines = all.slice(
     0,

@@ -88,7 +88,7 @@ function shown(): Shown | undefined {
   return outer && states.length > 0 ? { one: outer, states, isActive: true } : undefined;
 }
 
-/** Returns what each state accepts. A transition of a common parent is listed only with the first state. */
+/** Returns the events that each state accepts. A transition of a common parent is listed only with the first state. */
 function acceptedByAll(chart: string, states: readonly ChartState[]): { id: string; name: string; rows: Accepted[] }[] {
   const tree = charts.value.get(chart)?.walker.tree;
   const listed = new Set<string>();

@@ -1,6 +1,6 @@
 /**
- * All text of the page passes here before it is drawn, announced or shown as a tooltip. Invariant: `[redacted]`
- * replaces what looks like a credential, and control characters are shown as escapes. No view calls this by itself.
+ * All text of the page passes here before it is drawn, announced or shown as a tooltip. Invariant: `[redacted]` replaces text that looks
+ * like a credential, and control characters are shown as escapes. No view calls this by itself.
  */
 import { options } from 'preact';
 import { withoutCredentials } from '../../src/inspect/excerpt.ts';

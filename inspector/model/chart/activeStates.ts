@@ -1,5 +1,5 @@
 /**
- * Derives what a chart shows at an entry. Invariant: each parallel region has one active state. A state counts as
+ * Derives the display of a chart at an entry. Invariant: each parallel region has one active state. A state counts as
  * entered when it becomes active, and when a transition into it is taken again.
  */
 import { innermostActive } from '../../../src/inspect/drawing/levels.ts';
