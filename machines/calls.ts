@@ -1,5 +1,5 @@
 /**
- * Tool calls as data that actors exchange: a call of a reply, its outcome in the round, and what outlives its run.
+ * Tool calls as data that actors exchange: a call of a reply, its outcome in the round, and the calls and decisions that outlive a run.
  * Invariant: these types hold ids, counts and outcomes. Arguments stay in the log and with the executor; a result is held only
  * until the plugins of AfterToolExecute have answered.
  */
@@ -55,7 +55,7 @@ export type CallConcluded = { type: 'call.concluded'; output: ToolCallOutput };
 export interface Slot {
   /** The call. */
   call: RoundCall;
-  /** `skipped`: a steer kept the call from starting, and its result says so. */
+  /** `skipped`: a steer kept the call from starting, and its result explains that. */
   status: 'queued' | 'running' | 'done' | 'suspended' | 'skipped';
   /** The outcome of a running call while AfterToolExecute runs. */
   output?: ToolCallOutput;
@@ -67,7 +67,7 @@ export interface Replay {
   call: RoundCall;
   /** The number of its last suspension. */
   suspension: number;
-  /** The earlier start, where there was one. */
+  /** The key of the earlier start, if there was one. */
   idempotencyKey?: string;
   /** The decision that is applied. */
   decision?: Decision;

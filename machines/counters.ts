@@ -36,7 +36,7 @@ export interface Counters {
   tokens: number;
   /** The sum of the known prices. */
   costUsd: number;
-  /** How many usages have no known price. A limit of cost counts as reached while there is one. */
+  /** The number of usages without a known price. A limit of cost counts as reached while there is one. */
   unpriced: number;
 }
 export const freshCounters: Counters = {
@@ -159,12 +159,12 @@ export interface SubAgentChange {
   /** The usage and cost of the sub-agent so far. */
   spent?: UsageCost & {
     upTo: number;
-    /** How many calls of each, and what they used. */
+    /** The models, each with its number of calls and its usage. */
     models?: Json;
   };
 }
 
-/** The name of the extension entry that holds what a sub-agent used. */
+/** The name of the extension entry with the usage of a sub-agent. */
 export const SUB_AGENT_USAGE = 'runchart.sub-agent-usage';
 
 type Fields = { [key: string]: unknown };
@@ -196,7 +196,7 @@ export function usageOf(entry: NewEntry): UsageCost | undefined {
   return { usage: readUsage(usage), costUsd: isCount(costUsd) ? costUsd : null };
 }
 
-/** Which sub-agent the usage belongs to, and up to which entry of its log. */
+/** The sub-agent that the usage belongs to, and the last entry of its log that is included. */
 export function subAgentUsageOf(entry: LogEntry): { callId: string; conversationId: string; upTo: number } | undefined {
   if (entry.type !== 'extension' || entry.name !== SUB_AGENT_USAGE) return undefined;
   const { callId, conversationId, upTo } = fieldsOf(entry.value);

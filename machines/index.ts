@@ -1,4 +1,4 @@
-/** What `runchart/machines` publishes: the charts, what to feed them with, and the two pure functions over states and logs. */
+/** The public names of `runchart/machines`: the charts, their inputs and events, and the two pure functions over states and logs. */
 
 export type * from './calls.ts';
 export { type Cases, type EventCases, type Surroundings, surroundings } from './cases/cases.ts';

@@ -1,4 +1,4 @@
-/** What the library may import from `machines/`: its public exports, and the folds and functions that only the library needs. */
+/** The names that the library may import from `machines/`: its public exports, and the folds and functions that only the library needs. */
 
 export { noOpenCalls } from './calls.ts';
 export { compactionChart } from './compaction/compaction.machine.ts';

@@ -80,7 +80,7 @@ export const nextModel = ({ context: { attempts }, event }: Args) => ({
   attempts: { attempt: attempts.attempt + 1, model: nextIndex(attempts, failedOf(event)), ofModel: 1 },
 });
 
-/** Milliseconds before the next attempt: exponential with jitter, or what the provider asked for. */
+/** Milliseconds before the next attempt: exponential with jitter, or the wait that the provider requested. */
 function waitMs({ retry, attempts }: ModelCallContext, failed: Failed): number {
   if (retry.respectRetryAfter && failed.retryAfterMs !== undefined) return failed.retryAfterMs;
   return backoffMs(retry, attempts.ofModel - 1, failed.random);
@@ -118,8 +118,7 @@ function fallbackEntries({ context, event }: Args): NewEntry[] {
 }
 
 /**
- * The states of a model call; `requests` makes the request of an attempt. The owner decides what follows a reply or a final
- * failure.
+ * The states of a model call; `requests` makes the request of an attempt. The owner decides the state after a reply or a final failure.
  */
 export const attemptsOf = <Request>(request: Request) =>
   ({

@@ -1,5 +1,5 @@
 /**
- * What a chart would do next (docs/internals/contracts.md, REQ-BED-001). Invariant: nothing is executed. Equal state
+ * The next state of a chart and its effects (docs/internals/contracts.md, REQ-BED-001). Invariant: nothing is executed. Equal state
  * and event give equal answers. Effects are plain records in the order in which the chart names them.
  */
 import { type AnyMachineSnapshot, type AnyStateMachine, getInitialMicrosteps, getMicrosteps } from 'xstate';
@@ -11,7 +11,7 @@ export type ChartEffect =
   | { type: 'ask'; request: EffectRequest }
   | { type: 'drop'; prefix: string }
   | { type: 'log'; entries: readonly NewEntry[] }
-  /** A child chart starts: `src` is its name in the parent, `input` what it starts from. */
+  /** A child chart starts: `src` is its name in the parent, `input` its input. */
   | { type: 'spawn'; id: string; src: string; input: unknown }
   | { type: 'stop'; id: string }
   /** An event for a child chart, or for the chart's own `parent`. */

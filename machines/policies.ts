@@ -1,6 +1,6 @@
 /**
- * The policies that charts read, in their JSON form, and their defaults, as `policyRows.ts` declares them. What is not JSON
- * (models, predicates) stays with the host; here it has an id or a count.
+ * The policies that charts read, in their JSON form, and their defaults, as `policyRows.ts` declares them. Values that are not JSON
+ * (models, predicates) stay with the host, and have an id or a count here.
  */
 import { chartRows, defaultsOf, limitRows, type toolRetryRows, type ValuesOf } from './policyRows.ts';
 

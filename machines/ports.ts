@@ -89,14 +89,14 @@ export type EffectRequest =
   | { kind: 'timer'; id: string; ms: number; ofCycle?: true }
   /** Reports to the host that a run is over; there is no answer. */
   | { kind: 'ended'; id: string; runId: string; result: RunOutput }
-  /** Reports to the host what its act came to; there is no answer. `id`: the id of the act. */
+  /** Reports the outcome of an act to the host; there is no answer. `id`: the id of the act. */
   | { kind: 'answer'; id: string; outcome: ActOutcome; suspension?: number };
 
 /** A report of a chart to its host. Reports have no answer. */
 export type Report = Extract<EffectRequest, { kind: 'ended' | 'answer' }>;
 export const REPORT_KINDS: ReadonlySet<EffectRequest['kind']> = new Set<Report['kind']>(['ended', 'answer']);
 
-/** What an act of the host came to. Of a decision, its receipt. */
+/** The outcome of an act of the host. For a decision it is the receipt. */
 export type ActOutcome =
   /** The message starts a run. */
   | 'started'
@@ -149,7 +149,7 @@ export type ModelValue =
   | {
       kind: 'reply';
       items: AgentItem[];
-      /** What the provider needs back with the reply. */
+      /** Data that the provider needs back with the reply. */
       extra?: Json;
       calls: RoundCall[];
       finish: FinishReason;
@@ -239,7 +239,7 @@ export type EffectFailed = { type: 'effect.failed'; id: string; cause: string; e
 /** The entries of a step could not be stored. Nothing that the step asked for was started. */
 export type AppendFailed = { type: 'append.failed'; error: Failure; lost: readonly NewEntry[] };
 
-/** What enters the charts: answers, failures, acts of the host, and entries that no chart decides about. */
+/** An input of the charts: an answer, a failure, an act of the host, or entries that no chart decides about. */
 export type Completion =
   | EffectDone
   | TimerElapsed
@@ -257,7 +257,7 @@ export interface Delivery {
 }
 
 /**
- * What a host does for one conversation. Every journal keeps these properties. Deliveries have one total order: cancel
+ * The functions of a host for one conversation. Every journal keeps these properties. Deliveries have one total order: cancel
  * first, then first in, first out. Nothing is delivered for a dropped id. An answer given inside `start` is queued. `append`
  * stamps seq, and returns nothing where the entries are durable at once.
  */

@@ -28,7 +28,7 @@ export type Verb = (typeof VERBS)[number];
 /** The last event of a chart. It has the output of the final state, which XState passes on without a type. */
 export type FinalEvent<Output> = EventObject & { output: Output };
 
-/** How a chart writes a verb: `log(openingEntries)` is `{ type: 'log', params: openingEntries }`. */
+/** The form of a verb in a chart: `log(openingEntries)` is `{ type: 'log', params: openingEntries }`. */
 const act =
   <V extends Verb>(type: V) =>
   <const Params>(params: Params) =>
@@ -58,7 +58,7 @@ export const withActors = (chart: Chart, actors: Chart['implementations']['actor
   implementations: { ...chart.implementations, actors: { ...chart.implementations.actors, ...actors } },
 });
 
-/** What `createMachine` of a setup takes. */
+/** The argument of `createMachine` of a setup. */
 export type ConfigOf<Setup extends () => { createMachine(config: never): unknown }> = Parameters<
   ReturnType<Setup>['createMachine']
 >[0];

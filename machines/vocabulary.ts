@@ -9,7 +9,7 @@ export type Json = null | boolean | number | string | Json[] | { [key: string]: 
 export type StoredPart =
   | { type: 'text'; text: string }
   | { type: 'image'; mediaType: string; data: string }
-  /** A PDF, a text, a sound and the like. `name` is what its sender calls it. */
+  /** A PDF, a text, a sound and the like. `name` is the file's name at its sender. */
   | { type: 'file'; mediaType: string; name?: string; data: string };
 /** A part whose data are bytes. */
 export type Attachment = Exclude<StoredPart, { type: 'text' }>;
@@ -29,7 +29,7 @@ export interface ToolCall {
   argsText?: string;
   /** Declared by the tool. */
   group?: GroupName;
-  /** What the provider attached; sent back unchanged. */
+  /** Data that the provider attached; sent back unchanged. */
   extra?: Json;
 }
 
@@ -44,7 +44,7 @@ export type Decision = { callId: string; suspension?: number; by?: string } & (
   | { action: 'answer'; payload: Json }
 );
 
-/** What became of a decision: docs/approvals.md describes each value. */
+/** The outcome of a decision: docs/approvals.md describes each value. */
 export type DecisionReceipt = 'applied' | 'held' | 'duplicate' | 'conflict' | 'stale' | 'unknown';
 
 /** The end state of a run. */
@@ -57,7 +57,7 @@ export type ConversationStatus = 'idle' | 'active' | 'waiting' | 'cancelling' | 
 
 /** The reason of a stop. It closes the request's cycle. */
 export type StopReason = 'completed' | 'interrupted' | 'error';
-/** How a message reaches the model: as a request, into a running request, or after it. */
+/** The way of a message to the model: as a request, into a running request, or after it. */
 export type MessageKind = 'direct' | 'steer' | 'followUp';
 /** The reason for which the provider ended a reply. `pause`: the provider ended the reply but not the turn. */
 export type FinishReason = 'stop' | 'tool-calls' | 'length' | 'content-filter' | 'pause';
@@ -100,11 +100,11 @@ export interface ModelSettings {
   toolChoice?: 'auto' | 'none' | 'required' | { tool: string };
 }
 
-/** What a message says about its request. It holds for the cycle that the message begins, and for all of the cycle's runs. */
+/** The choices of a message for its request. It holds for the cycle that the message begins, and for all of the cycle's runs. */
 export interface RequestChoices {
   /** The person or system that asks. Models do not receive it. */
   by?: string;
-  /** What tools and plugins may know of the request. Models do not receive it. */
+  /** The value that tools and plugins receive about the request. Models do not receive it. */
   context?: Json;
   /** The name of one of the agent's `models`. */
   model?: string;
@@ -138,7 +138,7 @@ export interface QueuedMessage extends RequestChoices {
   content: StoredPart[];
 }
 
-/** How the host settles a call whose outcome is unknown after a crash. */
+/** The host's settlement of a call whose outcome is unknown after a crash. */
 export type Settlement = { ran: Json } | { didNotRun: true } | { retry: true };
 
 /** A fact for developers that changes nothing in the run. */
@@ -242,7 +242,7 @@ export type RuntimeEntry =
    */
   | { type: 'extension'; name: string; value: Json };
 
-/** What a chart logs: the port adds seq, at and conversationId. */
+/** An entry as a chart logs it: the port adds seq, at and conversationId. */
 export type NewEntry = { runId: string | null } & (WireEvent | RuntimeEntry);
 
 /** The fields of every log entry. */
@@ -262,7 +262,7 @@ export type LogEntry = EntryBase & (WireEvent | RuntimeEntry);
 /** A message as a model receives it. */
 export type Message =
   | { role: 'user'; content: StoredPart[] }
-  /** `extra`: what the provider attached (signed reasoning and the like); sent back unchanged. */
+  /** `extra`: data that the provider attached (signed reasoning and the like); sent back unchanged. */
   | { role: 'assistant'; content: StoredPart[]; toolCalls: ToolCall[]; extra?: Json }
   | { role: 'tool'; callId: string; content: StoredPart[]; isError: boolean };
 
@@ -278,7 +278,7 @@ export interface PendingCall {
   args: Json;
   /** The reason of the wait, for example `approval`. */
   reason: string;
-  /** What the tool or plugin adds for the person, as JSON. */
+  /** Details from the tool or plugin for the person, as JSON. */
   payload?: Json;
   /** Counts from 1 per call. */
   suspension: number;

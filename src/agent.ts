@@ -79,7 +79,7 @@ export interface EngineAgent extends Agent {
 export const engineAgentOf = (agent: Agent): EngineAgent | undefined =>
   'openIn' in agent ? (agent as EngineAgent) : undefined;
 
-/** Follows the conversations of an agent, whoever opens them. Sub-agents are not among them. */
+/** Follows the conversations of an agent, also those that others open. Sub-agents are not among them. */
 export interface AgentWatcher {
   opened(conversation: Conversation): void;
   /** The agent has closed every conversation. */

@@ -4,8 +4,8 @@
  */
 
 /**
- * The codes of the errors that the library throws, each with its class. Each comment is the row of the code in docs/errors.md:
- * the cause, and after `@remedy` what to do. Invariant: each code that is thrown has a row.
+ * The codes of the errors that the library throws, each with its class. Each comment is the row of the code in docs/errors.md: the cause,
+ * and after `@remedy` the remedy. Invariant: each code that is thrown has a row.
  */
 interface ThrownErrors {
   /**
@@ -15,7 +15,7 @@ interface ThrownErrors {
   agent_busy: 'AgentBusyError';
   /** `send()` was called during a cancel. @remedy Wait until `cancel()` resolves. */
   cancellation_in_progress: 'AgentBusyError';
-  /** An option, policy, tool, content part or id cannot work. @remedy The message names it and says what it takes. */
+  /** An option, policy, tool, content part or id cannot work. @remedy The message names it and the values that it accepts. */
   configuration: 'ConfigurationError';
   /**
    * A message has an image or a file of a media type that the model of its request does not accept. Nothing was logged.
@@ -99,7 +99,7 @@ interface ThrownErrors {
   malformed: 'RunchartError';
   /** `authorize` of a transport did not return true. @remedy Send the token. */
   unauthorized: 'RunchartError';
-  /** A message over HTTP chooses what the server does not allow. @remedy Leave it out, or allow it with `allow` of the handler. */
+  /** A message over HTTP makes a choice that the server does not allow. @remedy Leave it out, or allow it with `allow` of the handler. */
   not_allowed: 'RunchartError';
   /** No conversation or path has that name. @remedy `GET /conversations` lists the conversations. */
   not_found: 'RunchartError';

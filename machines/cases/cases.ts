@@ -2,7 +2,8 @@
 import type { AnyMachineSnapshot } from 'xstate';
 
 /**
- * What a chart's surroundings (its children, the host) can do next, where the context of the chart does not determine it. Generated
+ * The possible next acts of a chart's surroundings (its children, the host), where the context of the chart does not determine them.
+ * Generated
  * paths stay possible: a child reports a call once, a message has one id.
  */
 export interface Surroundings<W = unknown> {

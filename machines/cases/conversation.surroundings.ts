@@ -1,6 +1,6 @@
 /**
- * What can happen around a CONVERSATION and is not in its context: which messages, runs, decisions and settlements there
- * were. Invariant: a path contains nothing that the host would refuse or that a run could not report.
+ * The facts around a CONVERSATION that its context does not contain: its messages, runs, decisions and settlements. Invariant: a path
+ * contains nothing that the host would refuse or that a run could not report.
  */
 import type { AnyMachineSnapshot } from 'xstate';
 import type { ConversationContext, ConversationEvent, ConversationInput } from '../conversation/context.ts';
@@ -10,7 +10,7 @@ import type { NewEntry } from '../vocabulary.ts';
 import type { Surroundings } from './cases.ts';
 
 export interface ConversationWorld {
-  /** How many messages and resumptions a host has sent; the next one carries the next number. */
+  /** The number of messages and resumptions that a host has sent; the next one carries the next number. */
   acts: number;
   /** The decision on the suspended call, and whether a run has taken it up. */
   decision: 'none' | 'durable' | 'taken';
@@ -42,7 +42,7 @@ function runEnds(world: ConversationWorld, output: RunChartOutput, state: AnyMac
 const stops = (entry: NewEntry, state: AnyMachineSnapshot): boolean =>
   entry.type === 'run-stop' && entry.cause === (contextOf(state).next ? 'superseded' : 'cancelled');
 
-/** A failed append can lose only what exists. A closing that fails loses all of it, or was given up. */
+/** A failed append can lose only existing entries. A closing that fails loses all of it, or was given up. */
 function appendFails(
   { decision, unsettled, lateSuspension }: ConversationWorld,
   { lost }: AppendFailed,

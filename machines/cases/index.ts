@@ -1,6 +1,6 @@
 /**
- * What path generation needs of each chart: where it may start, which events are possible, what its guards depend on, and
- * what its surroundings can do. Invariant: values and pure functions only. A running conversation reaches nothing here.
+ * The data from which paths of each chart are generated: its inputs, its possible events, the facts that its guards read, and its
+ * surroundings. Invariant: values and pure functions only. A running conversation reaches nothing here.
  */
 import type { Cases } from './cases.ts';
 import { compactionCases } from './compaction.cases.ts';

@@ -1,5 +1,5 @@
 /**
- * Where a RUN may start. Invariant: each input switches a few policies, phases or open calls, and its limits bound the
+ * The inputs with which a RUN may start. Invariant: each input switches a few policies, phases or open calls, and its limits bound the
  * events that can come, so that its graph stays small.
  */
 

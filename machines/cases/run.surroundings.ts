@@ -1,5 +1,5 @@
 /**
- * What can happen around a RUN and is not in its context: which calls were made and reported, which messages and decisions
+ * The facts around a RUN that its context does not contain: the calls that were made and reported, and the messages and decisions that
  * arrived. Invariant: a path contains no event that a round, gate or host would not send next.
  */
 import type { AnyMachineSnapshot } from 'xstate';
@@ -19,7 +19,7 @@ export interface RunWorld {
   cut: string;
   decided: readonly string[];
   cancelled: boolean;
-  /** What arrived in the last states of the run. One decision, by its key, is enough. */
+  /** The event that arrived in the last states of the run. One decision, by its key, is enough. */
   late: string;
 }
 const nothing: RunWorld = { made: [], reported: [], steered: [], cut: '', decided: [], cancelled: false, late: '' };

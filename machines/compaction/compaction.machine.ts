@@ -27,23 +27,23 @@ export interface CompactionInput extends ModelCallInput {
   upToSeq: number;
   /** A plugin or hook takes part in the phase `preCompact`. */
   heard: boolean;
-  /** The instructions of whoever requested the compaction. */
+  /** The instructions of the plugin or person that requested the compaction. */
   instructions?: string;
 }
 
 export interface CompactionContext extends ModelCallContext {
   upToSeq: number;
   heard: boolean;
-  /** What the summary must contain, from the requester and from hooks. */
+  /** The required contents of the summary, from the requester and from hooks. */
   instructions: string | undefined;
-  /** What the model used for its summary. */
+  /** The usage of the model for its summary. */
   spent: UsageCost | undefined;
 }
 
 export type CompactionEvent = EffectDone | TimerElapsed;
 /** The output of `compactionMachine`. */
 export interface CompactionOutput {
-  /** What happened to the earlier messages. */
+  /** The fate of the earlier messages. */
   kind: 'compacted' | 'dropped' | 'blocked';
   /** The usage and cost of the summary. */
   spent: UsageCost | undefined;
@@ -145,7 +145,7 @@ const config = {
   }),
   initial: 'Hearing',
   states: {
-    // Hooks may name what matters in the summary, or block the compaction.
+    // Hooks may name the required contents of the summary, or block the compaction.
     Hearing: {
       entry: ask(askPhase),
       always: { guard: 'nobodyHears', target: 'Summarizing' },

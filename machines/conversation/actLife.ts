@@ -71,7 +71,7 @@ export type ActEvent =
 export type GivenUpBy = 'cancel' | 'close' | { readonly runId: string };
 
 /**
- * What the command queue does. `withdraw` marks an act that is on its way. `return` answers the act with `returned`, and the chart does
+ * A task for the command queue. `withdraw` marks an act that is on its way. `return` answers the act with `returned`, and the chart does
  * not receive it.
  */
 export interface ActTask {
@@ -192,7 +192,7 @@ function judgePending(standing: Standing, acts: readonly PendingAct[]) {
   return { standing: after, starting };
 }
 
-/** What the next act is judged by. */
+/** The standing by which the next act is judged. */
 export const standingAfterActs = (standing: Standing, acts: readonly PendingAct[]): Standing =>
   judgePending(standing, acts).standing;
 

@@ -56,7 +56,7 @@ export interface Continued {
   counters: Counters;
   /** The cycle of that run has ended. A new run can only retry calls of ended cycles. */
   ended?: boolean;
-  /** What waits according to the log. Absent while some entries of the chart are not in the log yet. */
+  /** The calls and messages that wait according to the log. Absent while some entries of the chart are not in the log yet. */
   waits?: OpenCalls & { queue: readonly QueuedMessage[] };
 }
 
@@ -135,7 +135,8 @@ type Args = ConversationArgs;
 type Change = Partial<ConversationContext>;
 
 /**
- * The store may have lost changes of this chart to what waits. Then the log still contains it. Decisions are taken from the
+ * The store may have lost changes of this chart to the waiting calls and messages. Then the log still contains it. Decisions are taken
+ * from the
  * chart where it has them, because the log may hold them without their secrets.
  */
 function asLogged(context: ConversationContext, of: Continued | undefined): ConversationContext {
@@ -182,7 +183,7 @@ function promote(living: ConversationContext, of?: Continued) {
   return { ...started, drained };
 }
 
-/** A run continues from what the log contains. A run whose start was not stored never existed. */
+/** A run continues from the contents of the log. A run whose start was not stored never existed. */
 function resumeAs(
   living: ConversationContext,
   { runId, continuation, of: logged }: { runId: string; continuation?: string; of?: Continued },
@@ -213,7 +214,8 @@ function ownResume(context: ConversationContext, before: string) {
 }
 
 /**
- * What outlives a run. If its end was lost, the next run closes the calls that did not begin. A suspension that a cancel
+ * The calls and decisions that outlive a run. If its end was lost, the next run closes the calls that did not begin. A suspension that a
+ * cancel
  * did not wait for may still be stored: the cancel closes all of its calls.
  */
 const openOf = ({ end, suspended, kept, reruns, decisions, durable }: RunChartOutput): OpenCalls =>

@@ -27,8 +27,8 @@ import * as entries from './entries.ts';
 import { judgeAct, type Outcome, standingOf } from './judgeAct.ts';
 
 /**
- * The stop reason that promotion depends on. False where the store lost an entry of a call: only the log knows what remains,
- * and the next command brings it.
+ * The stop reason that promotion depends on. False where the store lost an entry of a call: only the log has the remaining calls, and the
+ * next command brings them.
  */
 function reasonOf(event: ConversationEvent) {
   if (event.type !== 'xstate.done.actor.run') return 'interrupted';
@@ -37,7 +37,7 @@ function reasonOf(event: ConversationEvent) {
   return durable && !end.lost?.some((entry) => 'callId' in entry) && (stopReason(end) ?? 'completed');
 }
 
-/** What a message comes to in the states with this status. */
+/** The outcome of a message in the states with this status. */
 const judged =
   (status: 'active' | 'waiting', outcome: Outcome) =>
   ({ context, event }: ConversationArgs): boolean =>

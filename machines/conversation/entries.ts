@@ -1,5 +1,5 @@
 /**
- * What a conversation logs, asks for and passes to its run. Invariant: each function takes context and event and returns
+ * The entries and requests of a conversation, and its messages to its run. Invariant: each function takes context and event and returns
  * plain values. The next state is decided by the chart alone.
  */
 

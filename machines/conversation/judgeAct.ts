@@ -1,5 +1,5 @@
 /**
- * What an act of the host comes to. CONVERSATION asks in its guards, and `send()` asks before it accepts a message. Invariant: one
+ * The outcome of an act of the host. CONVERSATION asks in its guards, and `send()` asks before it accepts a message. Invariant: one
  * pure function answers both. The answer depends on the state of the conversation, its policies and the acts before it.
  */
 import type { OpenCalls, SuspendedCall } from '../calls.ts';
@@ -8,7 +8,7 @@ import type { ActOutcome } from '../ports.ts';
 import { matches } from '../tools/openCalls.ts';
 import type { ConversationStatus, DecisionReceipt } from '../vocabulary.ts';
 
-/** What acts are judged by. */
+/** The facts by which acts are judged. */
 export interface Standing {
   readonly status: ConversationStatus;
   /** The calls that wait for a decision. */
@@ -53,7 +53,7 @@ function judgeMessage({ status, undecided, resuming, policies }: Standing, messa
   }
 }
 
-/** What the act comes to in this standing. */
+/** The outcome of the act in this standing. */
 export function judgeAct(standing: Standing, act: Act): Outcome {
   switch (act.type) {
     case 'message.sent':
@@ -73,7 +73,7 @@ export function judgeAct(standing: Standing, act: Act): Outcome {
   }
 }
 
-/** What later acts are judged by, before the chart has taken this one. */
+/** The standing for later acts, before the chart has taken this one. */
 export function standingAfter(standing: Standing, outcome: Outcome): Standing {
   const { queued } = standing;
   switch (outcome) {

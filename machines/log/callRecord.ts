@@ -1,6 +1,6 @@
 /**
  * The state of tool calls according to a log, and the requests that they belong to. Invariant: the last durable record of a call decides
- * its state. What a message chose is copied field by field, and an absent field stays absent.
+ * its state. The choices of a message are copied field by field, and an absent field stays absent.
  */
 import type { Rerun, RoundCall } from '../calls.ts';
 import { canonical, fingerprintOf } from '../fingerprint.ts';
@@ -45,7 +45,7 @@ export const originOf = ({ messageId, by, context }: CycleRequest): RequestInfo 
   ...choicesOf({ by, context }),
 });
 
-/** A waiting call with its request, if that says more than its id. */
+/** A waiting call with its request, if the request has more than its id. */
 export function withOrigin({ origin: _, ...call }: PendingCall, origin: RequestInfo): PendingCall {
   return origin.by === undefined && origin.context === undefined ? call : { ...call, origin };
 }
@@ -254,7 +254,7 @@ export interface Judgement {
   suspension: number;
 }
 
-/** What a decision does to this call now. Decisions that are `applied` or `held` must be made durable. */
+/** The effect of a decision on this call now. Decisions that are `applied` or `held` must be made durable. */
 export function judgeDecision(record: CallRecord | undefined, decision: Decision): Judgement {
   // A decision without a number is for the current suspension, or for the first one.
   const suspension = decision.suspension ?? Math.max(1, record?.suspension ?? 0);

@@ -1,7 +1,7 @@
 /**
  * Messages of an earlier conversation in one entry, and the entries that it represents. Invariant: each request is a cycle
- * with its stop, each message of the model is a reply, and each call has a result. Where the messages contain no result, a
- * generated one says so. No call of an earlier conversation ever runs.
+ * with its stop, each message of the model is a reply, and each call has a result. If the messages contain no result, a generated one
+ * states that. No call of an earlier conversation ever runs.
  */
 
 import { NO_EARLIER_RESULT } from '../transcript/texts.ts';

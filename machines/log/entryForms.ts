@@ -23,7 +23,10 @@ export type Shape =
   | { readonly kind: 'fields'; readonly fields: Fields }
   /** One of several sets of fields. An unknown field is refused. */
   | { readonly kind: 'oneOf'; readonly variants: readonly Fields[] }
-  /** Sets of fields that the text under `tag` selects. `other`: what a reader requires of an unknown tag; none is accepted without it. */
+  /**
+   * Sets of fields that the text under `tag` selects. `other`: the fields that a reader requires of an unknown tag; none is accepted
+   * without it.
+   */
   | {
       readonly kind: 'tagged';
       readonly tag: string;

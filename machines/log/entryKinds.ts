@@ -1,6 +1,8 @@
 /**
- * Every kind of entry: its fields, a sample, and the check of what was read. The types and what each kind means stand in `vocabulary.ts`, the words that
- * people read in `src/words/entryWords.ts`. Invariant: the compiler refuses a kind without a row, and a row that is not its type.
+ * Every kind of entry: its fields, a sample, and the check of an entry that was read. `vocabulary.ts` declares the types and explains
+ * each kind,
+ * and `src/words/entryWords.ts` has the words that people read. Invariant: the compiler refuses a kind without a row, and a row that is
+ * not its type.
  */
 import { groupNames } from '../tools/toolGroups.ts';
 import type {

@@ -1,5 +1,5 @@
 /**
- * What a log contains, updated entry by entry: the calls and their states, the queue, the state, the counts. The same fold
+ * The state of a log, updated entry by entry: the calls and their states, the queue, the state, the counts. The same fold
  * serves a living conversation and a restored one, so a restart gives the same result. Invariant: an entry costs constant
  * time.
  */

@@ -1,6 +1,6 @@
 /**
- * A message that arrives again under the id of the host. Invariant: the log alone determines what became of the message and its
- * run, so a repetition after a restart has the same answer. Nothing is sent twice.
+ * A message that arrives again under the id of the host. Invariant: the log alone determines the outcome of the message and of its run,
+ * so a repetition after a restart has the same answer. Nothing is sent twice.
  */
 import type { RunOutput } from '../ports.ts';
 import type { LogEntry, Termination } from '../vocabulary.ts';

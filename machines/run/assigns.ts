@@ -1,5 +1,5 @@
 /**
- * How the context of a run changes: what arrives while it works, the progress of turn, round and gate, and how it ends.
+ * The changes of a run's context: arriving messages and decisions, the progress of turn, round and gate, and the end of the run.
  * Invariant: each function takes context and event and returns the changed fields. Nothing that arrives is lost, whatever the
  * state of the run.
  */
@@ -139,7 +139,7 @@ export function collectRound({ context, event }: Args): Change {
 
 export const dropKept = (): Change => ({ kept: [] });
 
-/** What stays open after an end that is not a cancel. */
+/** The calls and decisions that stay open after an end that is not a cancel. */
 export const keepOpenCalls = (args: Args): Change => ({
   ...openCallsAfter(withRound(args.context, args.event), 'stopped', args.context.end.lost),
   counters: countersAtEnd(args),
@@ -163,7 +163,7 @@ const afterAttempts = ({ attempts: { attempt } }: RunContext, { code, message }:
   message: attempt > 1 ? `${message} (after ${attempt} attempts)` : message,
 });
 
-/** How an event ends the run early. */
+/** Returns how an event ends the run early. */
 function endOf({ context, event }: Args): End {
   switch (event.type) {
     case 'run.cancelled':
@@ -187,7 +187,7 @@ function endOf({ context, event }: Args): End {
   }
 }
 
-/** The run ends as the event says. */
+/** The event decides how the run ends. */
 export const endEarly = (args: Args): Change => ({ end: endOf(args) });
 
 export const stopExhausted = (): Change => ({
@@ -217,7 +217,7 @@ export function loseEnd({ context, event }: Args): Change {
   return { end, durable: false, suspended, decisions, counters: uncounted(context.counters, end.lost ?? []) };
 }
 
-/** How the state Terminate ends the run: by a plugin, or by a limit. */
+/** Returns how the state Terminate ends the run: by a plugin, or by a limit. */
 function terminationOf({ context, event }: Args): End {
   if (context.trigger.kind === 'retry') return context.end;
   const asked = event.type === 'effect.done' && event.value.kind === 'terminate' ? event.value : context.terminate;

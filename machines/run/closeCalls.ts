@@ -1,5 +1,5 @@
 /**
- * What becomes of the calls that are open when a run ends early (docs/internals/lifecycle.md, Cancellation). `FATES` decides,
+ * The fate of the calls that are open when a run ends early (docs/internals/lifecycle.md, Cancellation). `FATES` decides,
  * one row for each standing of a call. Invariant: after a run each of its calls has exactly one result or is suspended.
  */
 
@@ -188,7 +188,7 @@ function rewrittenResults(runId: string, lost: Lost, lostTypes: LostByCall) {
   });
 }
 
-/** What stays open after the run: calls that keep waiting, and decisions that were not used and may still be. */
+/** The calls and decisions that stay open after the run: calls that keep waiting, and unused decisions that may still apply. */
 export function openCallsAfter(context: RunContext, ending: Ending, lost: Lost = []): OpenCalls {
   const lostTypes = lostByCall(lost);
   const isLost = (callId: string, type: LostEntry): boolean => lostTypes.get(callId)?.has(type) ?? false;

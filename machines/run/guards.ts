@@ -36,7 +36,7 @@ const stillSuspended = ({ slots, suspended }: RunContext): boolean[] =>
 const losesStop = ({ lost }: AppendFailed): boolean =>
   lost.length === 0 || lost.some(({ type }) => type === 'run-stop' || type === 'run-suspended');
 
-/** The next reply does not fit, whatever could be pruned. */
+/** The next reply does not fit, even after pruning. */
 function exhausted({ context: { settings }, event }: Args): boolean {
   const value = measured(event);
   const { exhaust } = settings.context ?? {};
@@ -57,7 +57,7 @@ export const runGuards = {
   isDeadline: ({ context, event }: Args) => event.type === 'timer.elapsed' && event.id === deadlineId(context),
   nobodyAtStart: ({ context }: Args) => !context.settings.phases.runStart,
   replayed: ({ context }: Args) => idle(context) && context.replayed > 0,
-  /** However the run before ended, nothing can continue without a decision. */
+  /** Nothing can continue without a decision, however the previous run ended. */
   onlyUndecided: ({ context }: Args) =>
     idle(context) && context.trigger.kind !== 'message' && context.suspended.length > 0 && context.steers.length === 0,
   gateIdle: ({ context }: Args) => idle(context),

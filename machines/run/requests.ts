@@ -70,7 +70,7 @@ export function askEndPhase({ context, event }: Args): EffectRequest | undefined
   return { ...request, termination, limitMs: isCancelled ? CANCELLED_RUN_END_MS : RUN_END_MS };
 }
 
-/** Asked only where the window of the model is known and some policy needs it. */
+/** Requested only where the window of the model is known and some policy needs it. */
 const askUse =
   (at: string) =>
   ({ context: { runId, turn, settings } }: Args): EffectRequest | undefined => {
@@ -84,7 +84,7 @@ const askUse =
     };
   };
 export const askContext = askUse('context');
-/** After a compaction and after a cut reply the size is asked for again. */
+/** After a compaction and after a cut reply, the size is requested again. */
 export const askContextAgain = askUse('context-again');
 export const askContextOfCut = askUse('context-of-cut');
 

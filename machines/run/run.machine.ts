@@ -1,7 +1,8 @@
 /**
  * RUN (docs/internals/lifecycle.md, State Machine): one request, or one resumption, from RunStart to its last
- * checkpoint. `active` holds what can be cancelled; the states after it cannot be. A commit state waits until its
- * checkpoint is durable, because what follows it may end the run. An eventless transition passes a state that has no
+ * checkpoint. `active` holds the states that can be cancelled; the states after it cannot be. A commit state waits until its checkpoint
+ * is durable,
+ * because the next step may end the run. An eventless transition passes a state that has no
  * work.
  */
 
@@ -49,7 +50,7 @@ const hold = update(assigns.holdDecision);
 const commit = (boundary: Parameters<typeof entries.checkpointEntries>[0]) =>
   [log(entries.checkpointEntries(boundary)), ask(requests.askCommit(boundary))] as const;
 
-/** Where a durable reply leads. If the reply would end the run, an open gate finishes first. */
+/** The transitions after a durable reply. If the reply would end the run, an open gate finishes first. */
 const goesOn = {
   guard: 'goesOn',
   target: '#RUN.active.LoopTop',
@@ -68,7 +69,7 @@ const afterReply = [
   { target: '#RUN.NaturalEnd' },
 ] as const;
 
-/** Where a measured request leads, if nothing more can be done about its size. */
+/** The transitions after the measurement of a request, if its size cannot be reduced any more. */
 const gauged = [
   { guard: 'exhausted', target: '#RUN.Terminate', actions: update(assigns.stopExhausted) },
   { guard: 'atLimit', target: '#RUN.Terminate', actions: update(assigns.terminateRun) },

@@ -25,7 +25,7 @@ export interface Settings {
   phases: Phases;
   /** Ids of the agent's model and its fallbacks, without repetition. */
   models: readonly string[];
-  /** Fractions of the context window above which something happens; absent where the size of the window is unknown. */
+  /** Fractions of the context window above which a policy acts; absent where the size of the window is unknown. */
   context?: { warn?: number; prune?: number; compact?: number; exhaust?: number };
 }
 
@@ -164,7 +164,7 @@ export const contextOf = (input: RunInput): RunContext => ({
 export const expiredDecisions = ({ decisions, suspended, kept }: RunContext) =>
   decisions.filter(({ callId }) => ![...suspended, ...kept].some(({ call }) => call.callId === callId));
 
-/** What outlives the run. */
+/** The output of the run, with the calls and decisions that outlive it. */
 export function outputOf(context: RunContext): RunChartOutput {
   const { end, durable, counters, suspended, kept, reruns } = context;
   const over = new Set(expiredDecisions(context));
@@ -190,7 +190,7 @@ export const outputsIn = ({ slots }: ToolRoundOutput): (ToolCallOutput | undefin
 export const isAnswered = ({ status, call }: Slot, steered: string | undefined): boolean =>
   status === 'queued' && (steered !== undefined || call.refused !== undefined);
 
-/** The failure of a tool that ends the run: the first one, where the policy says so. */
+/** The failure of a tool that ends the run: the first one, if the policy requires that. */
 export function toolFailureOf(
   context: RunContext,
   outputs: readonly (ToolCallOutput | undefined)[],

@@ -1,5 +1,5 @@
 /**
- * What a run logs, from its opening to its last checkpoint. Invariant: each function takes context and event and returns
+ * The entries of a run, from its opening to its last checkpoint. Invariant: each function takes context and event and returns
  * entries. Every end writes exactly one stop or suspension. Each call has one result or still waits.
  */
 

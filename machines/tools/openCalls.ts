@@ -1,5 +1,5 @@
 /**
- * What a gate would do now (docs/internals/lifecycle.md, Resume Gate). Invariant: decided calls come in call-id order,
+ * The calls that a gate would process now (docs/internals/lifecycle.md, Resume Gate). Invariant: decided calls come in call-id order,
  * each followed by the calls that kept their turn after it. A decision matches a suspended call by call id and
  * suspension.
  */
@@ -34,7 +34,7 @@ function freed(open: OpenCalls): Replay[] {
     .flatMap(({ call }) => [{ call, suspension: 0 }, ...followers(open.kept, call.callId)]);
 }
 
-/** Everything that can be done at a gate now. */
+/** All calls that a gate can process now. */
 export function dueReplays(open: OpenCalls): Replay[] {
   if (open.suspended.length + open.kept.length + open.reruns.length === 0) return [];
   const first = [...decided(open), ...open.reruns].sort(byCallId);

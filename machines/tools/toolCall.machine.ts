@@ -78,7 +78,7 @@ export interface ToolCallInput {
   /** Prefix of the ids of this call's requests. */
   id: string;
   call: RoundCall;
-  /** How often the call was suspended before. */
+  /** The number of earlier suspensions of the call. */
   suspension: number;
   suspensionsMax: number;
   retry: false | ToolRetry;

@@ -52,7 +52,7 @@ export interface ToolRoundInput {
   /** Prefix of the ids of this round's requests. */
   id: string;
   calls: readonly RoundCall[];
-  /** How many calls may run at once. */
+  /** The maximum number of calls that run at once. */
   window: number;
   /** Calls run one after the other; the first suspended call ends the round. */
   sequential: boolean;
@@ -75,7 +75,7 @@ export interface ToolRoundContext extends Omit<ToolRoundInput, 'calls'> {
   slots: readonly Slot[];
   /** Index of the next call to launch. */
   next: number;
-  /** How many calls run now. */
+  /** The number of calls that run now. */
   live: number;
   /** Id of the first message to be delivered after the running calls; nothing more is started. */
   steered: string | undefined;

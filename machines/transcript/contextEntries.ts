@@ -1,4 +1,4 @@
-/** Entries about the use of the context window. Invariant: only the log determines what the model no longer receives. */
+/** Entries about the use of the context window. Invariant: only the log determines the messages that the model no longer receives. */
 import type { LogEntry } from '../vocabulary.ts';
 
 /** An `extension` entry: the model no longer receives these results. Value: `{ callIds }`. */

@@ -1,6 +1,6 @@
 /**
  * The library's own texts for a model: results of calls that have none, placeholders for results, and reasons to continue.
- * Invariant: each text says what happened to the call and whether it may have had an effect. Texts about refused tools, plugins
+ * Invariant: each text describes the fate of the call, and whether the call may have had an effect. Texts about refused tools, plugins
  * and arguments are beside the check.
  */
 

@@ -178,7 +178,7 @@ export interface Transcript {
   endsWithAssistant(): boolean;
   /** The tokens that the last model call reported, without results pruned since. */
   readonly reported: number;
-  /** How many messages the user has sent. */
+  /** The number of messages that the user has sent. */
   readonly userTurns: number;
   /** The model has received the call's result and replied since. */
   isOld(callId: string): boolean;
@@ -378,8 +378,8 @@ export const prunableOf = (transcript: Transcript): Prunable | undefined =>
 export const createTranscript = (): Transcript => new MessageList();
 
 /**
- * Computes the messages for a model from a log, without effects. `_policies` (as `createAgent` takes them) change nothing: what
- * a policy does to the messages, such as a kept partial text, a pruned result or a summary, is in the log.
+ * Computes the messages for a model from a log, without effects. `_policies` (as `createAgent` takes them) has no effect, because the log
+ * contains the effects of policies on messages, such as a kept partial text, a pruned result or a summary.
  */
 export function modelMessages(entries: readonly LogEntry[], _policies?: object): Message[] {
   const transcript = createTranscript();

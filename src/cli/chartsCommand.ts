@@ -1,6 +1,6 @@
 /**
- * `runchart charts`: draws the charts as mermaid or as SVG. Invariant: the machines themselves are the source, so the
- * drawing cannot differ from what runs.
+ * `runchart charts`: draws the charts as mermaid or as SVG. Invariant: the machines themselves are the source, so the drawing always
+ * equals the running chart.
  */
 import type { AnyStateMachine } from 'xstate';
 import {

@@ -46,7 +46,7 @@ export interface AgentOptions extends ModelOptions {
   servers?: readonly ServerEntry[];
   inspect?: boolean;
   control?: boolean;
-  /** Sessions get titles from a model, unless the configuration says otherwise. */
+  /** Sessions get titles from a model, unless the configuration turns that off. */
   titled?: boolean;
 }
 
@@ -70,7 +70,7 @@ export interface CodingAgent {
   keep(rules: readonly string[]): Promise<string>;
   /** Removes a rule that `keep` has saved. Resolves to false if the rule was not saved. */
   unkeep(rule: string): Promise<boolean>;
-  /** Summarizes earlier messages before the next request. `instructions` describe what the summary must contain. */
+  /** Summarizes earlier messages before the next request. `instructions` describe the required contents of the summary. */
   compactNext(instructions: string): void;
   /** The rules of the command line and of configuration files. */
   readonly layers: readonly PermissionLayer[];
@@ -81,7 +81,7 @@ export interface CodingAgent {
    * the MCP servers, which end with the last of their agents, or starts them anew. If it rejects, this agent is as before.
    */
   remade(changes: AgentChanges, restartsServers?: boolean): Promise<CodingAgent>;
-  /** What the user and the project add: MCP servers, agents, commands and skills. */
+  /** The additions of the user and the project: MCP servers, agents, commands and skills. */
   readonly equipment: Equipment;
   /** The contents of `system-init`. */
   readonly about: { model: string; tools: readonly string[]; permissionMode: PermissionMode };

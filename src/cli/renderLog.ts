@@ -190,7 +190,7 @@ export function followAsJson(conversation: Conversation, from: number, output: O
 }
 
 /**
- * Writes what a transport sends about a conversation, one JSON object a line. Call the returned function with the
+ * Writes the messages of a transport about a conversation, one JSON object a line. Call the returned function with the
  * last result.
  */
 export function followAsMessages(

@@ -1,6 +1,6 @@
 /**
  * `runchart trust`: applies a project's files in full from now on: configuration, MCP servers, agents, commands and
- * skills. Invariant: it prints the files, and what was ignored before. A file that changes afterwards is no longer
+ * skills. Invariant: it prints the files, and the settings that were ignored before. A file that changes afterwards is no longer
  * trusted.
  */
 

@@ -1,6 +1,6 @@
 /**
- * The connection of a remote conversation: its events and its acts. Invariant: an act is answered
- * once this log contains what the server had written by then, so a caller reads its own writes.
+ * The connection of a remote conversation: its events and its acts. Invariant: an act is answered once this log contains all entries that
+ * the server had written at the answer, so a caller reads its own writes.
  */
 import { BehaviorSubject, type Observable } from 'rxjs';
 import type { ConversationOverview } from '../conversation/served/conversationOverview.ts';
@@ -13,8 +13,8 @@ import { EventReader, type EventTarget, RESTART } from './eventReader.ts';
 import { badAnswer, closedClient, type ServerCalls } from './serverCalls.ts';
 
 /**
- * The connection to the server. `failed`: no repetition helps, and `error` says why. With `connecting` it says why the last
- * connection was lost.
+ * The connection to the server. `failed`: no repetition helps, and `error` contains the reason. With `connecting`, it contains the reason
+ * why the last connection was lost.
  */
 export interface ConnectionState {
   /** The state of the connection. */
@@ -65,7 +65,7 @@ export class RemoteConnection implements EventTarget, RemoteLink {
     this.#reading = reader.read();
   }
 
-  /** Resolves when the log has so many entries, or all of the log that begins in its place, or the connection has ended. */
+  /** Resolves when the log, or another log that has replaced it, has so many entries, or when the connection has ended. */
   upTo(entries: number, createdAt?: number): Promise<void> {
     if (this.log.entries.length >= entries || this.#abort.signal.aborted) return Promise.resolve();
     return new Promise((resolve) => void this.#waiting.push({ createdAt, entries, resolve }));
@@ -83,7 +83,7 @@ export class RemoteConnection implements EventTarget, RemoteLink {
     return answer as RemoteAnswer;
   }
 
-  /** Why a run failed; undefined where the server no longer knows. */
+  /** The error of a failed run; undefined if the server no longer has it. */
   async errorOf(runId: string): Promise<{ code: string; message: string } | undefined> {
     const { signal } = this.#abort;
     const path = `${this.#path}/runs/${encodeURIComponent(runId)}`;

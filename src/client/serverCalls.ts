@@ -13,7 +13,7 @@ type Headers = Readonly<Record<string, string>>;
 
 /** The options of `connect`. */
 export interface ClientOptions {
-  /** The address of the handlers: what comes before `/conversations`. */
+  /** The address of the handlers: the part before `/conversations`. */
   baseURL: string;
   /** Sent with each request. A function is called for each request, so it can return a new token. */
   headers?: Headers | (() => Headers | Promise<Headers>);
@@ -115,7 +115,7 @@ export class ServerCalls {
     }
   }
 
-  /** The stream of a conversation's events. Rejects with a RunchartError; `isPassing` tells whether a later attempt may succeed. */
+  /** The stream of a conversation's events. Rejects with a RunchartError; `isPassing` is true if a later attempt may succeed. */
   async events(path: string, lastSeq: number, signal: AbortSignal): Promise<Response> {
     const headers: Headers = { accept: 'text/event-stream', ...(lastSeq >= 0 && { 'last-event-id': `${lastSeq}` }) };
     const response = await this.#fetch('GET', path, { signal }, headers);
@@ -196,7 +196,7 @@ async function refusalOf(response: Response): Promise<Refusal> {
   try {
     ({ code, message } = JSON.parse(text) as { code?: unknown; message?: unknown });
   } catch {
-    // The status alone says what is wrong.
+    // The status alone describes the fault.
   }
   if (typeof code === 'string' && code !== '' && typeof message === 'string')
     return new Refusal(errorOfCode(code, message), response);

@@ -19,7 +19,7 @@ export type ContentPart =
   | { type: 'text'; text: string }
   /** `data`: bytes, their base64 form, a data:, http: or https: URL, or a reference from an entry of this log. */
   | { type: 'image'; mediaType: string; data: Uint8Array | string | URL }
-  /** A PDF, a text, a sound and the like; `data` as for an image. `name`: what a person calls it. */
+  /** A PDF, a text, a sound and the like; `data` as for an image. `name`: the file's name for people. */
   | { type: 'file'; mediaType: string; name?: string; data: Uint8Array | string | URL };
 /** The content of a message: a text, or a list of parts. */
 export type Content = string | ContentPart[];

@@ -1,13 +1,13 @@
 /**
  * Files as texts, and where their bytes are. Invariant: the text of a file has a heading with its name, without characters
- * that would not be seen. What cannot be sent is named.
+ * that would not be seen. A part that cannot be sent is named.
  */
 import type { Attachment, StoredPart } from '../../machines/vocabulary.ts';
 import { fromBase64, isEncoded } from './imageFormat.ts';
 
 export type FilePart = Extract<StoredPart, { type: 'file' }>;
 
-/** The name of a file comes from its sender, so what would drive a display or not be seen is removed. */
+/** The name of a file comes from its sender, so control characters and invisible characters are removed. */
 const shownName = (name: string): string => name.slice(0, 255).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '');
 
 /** An image or a file in few words: its name, if it has one, and its media type. */
@@ -54,7 +54,7 @@ export const leftOut = (part: Attachment, why: string): { type: 'text'; text: st
   text: `[${part.type} ${attachmentLabel(part)}: ${why}]`,
 });
 
-/** The name of a file for a server. Servers need one to tell the type. */
+/** The name of a file for a server. Servers need a name to determine the type. */
 export function fileName(part: FilePart): string {
   const { name, mediaType } = part;
   const shown = name === undefined ? '' : shownName(name).trim();

@@ -1,5 +1,5 @@
 /**
- * Puts the images and files of results into the store of a log. Invariant: a result whose tool has run is never lost: what the
+ * Puts the images and files of results into the store of a log. Invariant: a result whose tool has run is never lost: a part that the
  * store refuses becomes a text and a diagnostic.
  */
 import type { Attachment, Json, StoredPart } from '../../machines/vocabulary.ts';

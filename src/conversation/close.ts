@@ -51,7 +51,7 @@ async function settled(runtime: Runtime, runs: Runs): Promise<void> {
   await runtime.subAgents?.close();
 }
 
-/** How long a store may be silent. */
+/** The longest silence of a store. */
 const SILENCE_MS = 5000;
 
 export interface AppendingStore {

@@ -107,7 +107,7 @@ export class Conversation<Output = unknown> {
     return this.#runtime.hostStatus.status;
   }
 
-  /** What tools and plugins wrote with `state`; frozen. */
+  /** The values that tools and plugins wrote with `state`; frozen. */
   get state(): { readonly [key: string]: Json } {
     return this.#runtime.state;
   }
@@ -206,8 +206,8 @@ export class Conversation<Output = unknown> {
   }
 
   /**
-   * Continues from before a message that began a request: the model no longer receives that message and what came after
-   * it, and views mark these requests `superseded`. The log keeps everything. A waiting request is cancelled. Resolves when
+   * Continues from before a message that began a request: the model no longer receives that message and later ones, and views mark these
+   * requests `superseded`. The log keeps everything. A waiting request is cancelled. Resolves when
    * this is durable. Rejects with RunchartError `not_found` for an id that is unknown or superseded, with ConfigurationError
    * for a steer, and with AgentBusyError while a run is active.
    */

@@ -1,6 +1,6 @@
 /**
- * Earlier messages as one entry of a new log. Invariant: the log can be opened again. A value that is not a list of messages
- * with known roles and complete calls is refused, and what is kept is a copy.
+ * Earlier messages as one entry of a new log. Invariant: the log can be opened again. A value that is not a list of messages with known
+ * roles and complete calls is refused, and the entry contains a copy.
  */
 import type { Json, Message, NewEntry, StoredPart, ToolCall } from '../../machines/internal.ts';
 import { type Attachments, type EarlierMessage, readContent } from '../content/content.ts';

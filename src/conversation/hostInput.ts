@@ -1,4 +1,4 @@
-/** Reads the fields of what a host sends about a call. Invariant: only own JSON fields of bounded length are read. */
+/** Reads the fields that a host sends about a call. Invariant: only own JSON fields of bounded length are read. */
 import type { Json } from '../../machines/internal.ts';
 import { InvalidDecisionError } from '../errors.ts';
 import { exactJson } from '../json.ts';

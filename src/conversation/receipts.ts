@@ -1,5 +1,5 @@
 /**
- * The receipts of messages, and messages that are given back or could not be stored. Rule: each receipt is settled once, by the log or by
+ * The receipts of messages, and messages that are returned or could not be stored. Rule: each receipt is settled once, by the log or by
  * the end of the conversation. It rejects if the outcome of its message is unknown, and then its run reports the same.
  */
 import { type RunOutput, runOf } from '../../machines/internal.ts';

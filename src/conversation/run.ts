@@ -56,7 +56,7 @@ export interface RunResult<Output = unknown> {
   calls: { callId: string; name: string; outcome: ToolOutcome | 'suspended'; code?: string }[];
 }
 
-/** A run did not complete; `result` says how it ended. */
+/** A run did not complete; `result` contains its end. */
 export class RunError extends RunchartError {
   /** The result of the run that did not complete. */
   readonly result: RunResult;

@@ -38,7 +38,7 @@ export class Runs {
   /** The last run that failed: the log does not contain its error. */
   #failed: RunHandle | undefined;
 
-  /** How often a cancel began while no other was under way. */
+  /** The number of cancels that began while no other was under way. */
   #cancels = 0;
 
   constructor(runtime: Runtime) {

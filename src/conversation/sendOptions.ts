@@ -1,6 +1,6 @@
 /**
- * The options of `send`: what a message chooses for its request. Invariant: everything is checked at the call, and what the log
- * takes is copied as JSON, so that a later change of the host's objects changes nothing.
+ * The options of `send`: the choices of a message for its request. Invariant: everything is checked at the call, and the log receives a
+ * JSON copy, so that a later change of the host's objects changes nothing.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { choicesOf, type Json, type ModelSettings, type RequestChoices } from '../../machines/internal.ts';
@@ -28,13 +28,13 @@ import {
 export interface SendOptions {
   /** Aborts the message while it waits, and its run. */
   signal?: AbortSignal;
-  /** Sends the message as a steer or a follow-up, in place of what the policies choose. */
+  /** Sends the message as a steer or a follow-up, in place of the choice of the policies. */
   kind?: 'steer' | 'followUp';
   /** The schema of the final answer in place of the agent's own, or the name of one of the agent's `outputs`. Only a name outlives the process. */
   output?: StandardSchemaV1 | string;
   /** The message's own id. A second message with the same id is the same message: its receipt and run are returned again. */
   messageId?: string;
-  /** What the message does while a call waits; default: the policy of the same name. */
+  /** The effect of the message while a call waits; default: the policy of the same name. */
   whileSuspended?: Policies['whileSuspended'];
   /** The name of the person or system that asks, at most 200 characters. The log contains it, and models do not receive it. */
   by?: string;

@@ -20,7 +20,7 @@ function requestName(makeRequest: (args: object) => unknown): string {
   }
 }
 
-/** Returns what a verb acts on: the name of a function, or the value itself. */
+/** Returns the object of a verb: the name of a function, or the value itself. */
 function objectOf(verb: string, params: unknown): string {
   if (typeof params === 'string') return params;
   if (typeof params !== 'function') {

@@ -36,7 +36,7 @@ function actionsOf(actions: readonly unknown[]): string {
 const labelOf = (event: string, taken: AnyTransitionDefinition): string =>
   [event, guardOf(taken), actionsOf(taken.actions)].filter((part) => part !== '').join(' ');
 
-/** Returns what a state does by itself, one line each: its actions on entry and exit, and the actors it runs. */
+/** Returns the acts of a state itself, one line each: its actions on entry and exit, and the actors it runs. */
 function activitiesOf({ entry, exit, invoke, config }: Node): string[] {
   // For each delay XState adds a last action: one starts its timer and one ends it.
   const delays = Object.keys(config.after ?? {}).length;

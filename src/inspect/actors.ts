@@ -1,5 +1,5 @@
 /**
- * Records what the actors of one system do, for runchart's interpreter and for XState. Invariant: the methods run in
+ * Records the behaviour of the actors of one system, for runchart's interpreter and for XState. Invariant: the methods run in
  * the middle of a step, so they keep references and copy nothing. An actor is recorded before its events, and a parent
  * before its children. This also holds for an observer that starts late.
  */

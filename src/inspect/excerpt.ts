@@ -94,7 +94,7 @@ function isActor(value: object): value is { sessionId: string; id?: unknown } {
   return typeof sessionId === 'string' && typeof send === 'function';
 }
 
-/** Returns what replaces the fields of an object, or undefined if its fields are shown. */
+/** Returns the replacement for the fields of an object, or undefined if its fields are shown. */
 function summaryOf(value: object): Json | undefined {
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();
   if (value instanceof Error) return { name: value.name, message: value.message };

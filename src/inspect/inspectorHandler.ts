@@ -62,7 +62,7 @@ export function inspectorHandler(
   return inspectorHandlerOf(agent, options, { files: builtPage, graceMs: GRACE_MS });
 }
 
-/** What tests replace. */
+/** The parts that tests replace. */
 interface Served {
   files(): PageFiles;
   graceMs: number;

@@ -19,7 +19,10 @@ export const isDocument = (path: string): boolean => path === '/' || path === '/
 export const fileAt = (files: PageFiles, path: string): PageFile | undefined =>
   files.get(isDocument(path) ? '/index.html' : path);
 
-/** The headers of every file: the page loads its own files only, and it may not be framed. `sources`: what it connects to. */
+/**
+ * The headers of every file: the page loads its own files only, and it may not be framed. `sources`: the places that the page connects
+ * to.
+ */
 export const fileHeaders = (sources: string): Record<string, string> => ({
   'content-security-policy': [
     "default-src 'self'",

@@ -53,7 +53,7 @@ export class ConversationLog {
   readonly redact: Redact;
   readonly #logState: LogState;
   readonly #transcript: Pick<Transcript, 'endsWithAssistant'>;
-  /** What running calls have produced so far, by their ids. It is part of their result if they are cancelled. */
+  /** The output of running calls so far, by their ids. It is part of their result if they are cancelled. */
   readonly partials = new Map<string, () => string>();
   readonly #listeners: ((entry: LogEntry) => void)[] = [];
   readonly #live = new Subject<LogEntry>();

@@ -28,12 +28,12 @@ interface ConnectionOptions {
   ended(): void;
 }
 
-/** What happened to a call when its connection failed: it was not carried out, its outcome is unknown, or only its answer was lost. */
+/** The fate of a call whose connection failed: it was not carried out, its outcome is unknown, or only its answer was lost. */
 export type Loss = 'unsent' | 'ended' | 'cut';
 
 interface OpenTransport {
   transport: Transport;
-  /** The end of what the server wrote to stderr, and how it ended. */
+  /** The end of the server's output on stderr, and the end of the server. */
   report(): { stderr: string; ending?: string | undefined };
   /** Ends the session at the server. */
   leave?(): Promise<void>;
@@ -120,7 +120,7 @@ export class McpConnection {
     return this.#redact(plain(this.#redact(text)));
   }
 
-  /** What the error says about the connection; undefined if the server answered. */
+  /** The loss of the connection that the error describes; undefined if the server answered. */
   lossOf(error: unknown): Loss | undefined {
     const code = fieldOf(error, 'code');
     if (code === 'CONNECTION_CLOSED') return 'ended';

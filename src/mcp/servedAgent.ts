@@ -19,7 +19,7 @@ export type McpTransport = object;
 export interface AgentServerOptions {
   /** The name of the tool and of the server, in the characters of tool names. Default: `agent`. */
   name?: string;
-  /** What the tool is for. */
+  /** The purpose of the tool. */
   description?: string;
 }
 /** An agent that MCP clients use as one tool. */

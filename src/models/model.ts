@@ -48,7 +48,7 @@ export type ModelPart =
   | { type: 'tool-call-delta'; index: number; callId?: string; name?: string; text: string }
   /** A complete call. `args` is the JSON text as the model wrote it. */
   | { type: 'tool-call'; callId: string; name: string; args: string; extra?: Json }
-  /** `extra`: what the provider needs back with this reply. The assistant message contains it unchanged. */
+  /** `extra`: the data that the provider needs back with this reply. The assistant message contains it unchanged. */
   | { type: 'finish'; reason: FinishReason; usage?: Partial<Usage>; extra?: Json }
   | { type: 'diagnostic'; code: string; detail?: Json }
   /** Marks the text of this reply as a refusal. */

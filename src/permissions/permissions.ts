@@ -57,7 +57,7 @@ export interface PermissionLayer extends PermissionRules {
 
 /** The options of `permissions`. */
 export interface PermissionOptions extends PermissionRules {
-  /** What happens to calls that no rule matches. Default: `default`. */
+  /** The decision about calls that no rule matches. Default: `default`. */
   mode?: PermissionMode;
   /** More rules, for example those of a user or a project. */
   layers?: PermissionLayer[];

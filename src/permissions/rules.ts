@@ -142,7 +142,7 @@ export function commandPattern(spec: string): CommandPattern | undefined {
   return { matches: (text) => tests.some((test) => test(text)), exact: pieces.length === 1, head: first };
 }
 
-/** What the shell quotes in the text of a command, and runs of blanks. */
+/** Matches quoted parts in the text of a command, and runs of blanks. */
 export const QUOTED = /\\.|'[^']*'|"(?:\\.|[^"\\])*"|[ \t]+/gs;
 /** The same in a rule, where `\` makes the next character literal. */
 const QUOTED_IN_RULE = /\\\\(?:\\.|[^\\])|\\.|'(?:\\.|[^'\\])*'|"(?:\\\\(?:\\.|[^\\])|\\.|[^"\\])*"|[ \t]+/gs;

@@ -271,7 +271,7 @@ const HARMLESS_VARIABLES: ReadonlySet<string> = new Set([
   ...['RUST_BACKTRACE', 'PYTHONUNBUFFERED', 'PYTHONDONTWRITEBYTECODE'],
 ]);
 
-/** Set for one command, such a variable changes its output format, never what it runs. */
+/** If such a variable is set for one command, it changes the output format of the command, never the program that runs. */
 export const isHarmlessEnvironment = (name: string): boolean =>
   HARMLESS_VARIABLES.has(name) || /^LC_[A-Z]+$/.test(name);
 

@@ -146,8 +146,8 @@ class LineJudge {
     const pieces = this.#line.isUnread ? piecesOf(text) : [];
     const denied = deny.filter((rule) => pieces.some((piece) => isCommand(rule, piece)));
     if (denied.length > 0) lineFindings.push(findingOf({ ...facts, deny: denied }, this.#rules));
-    // A doubt about file names is harmless in a sandbox that hides denied files. A doubt about the syntax is not, since
-    // it concerns what runs.
+    // A doubt about file names is harmless in a sandbox that hides denied files. A doubt about the syntax is not, since it concerns the
+    // commands that run.
     return [
       ...lineFindings,
       { outcome: 'ask', by: `doubt: ${doubt}`, matched: [], confined: this.#line.doubts.length === 0 },

@@ -6,7 +6,7 @@ import type { PathPattern } from './pathRules.ts';
 import type { Rule } from './rules.ts';
 
 export const PERMISSION_MODES = ['default', 'acceptEdits', 'plan', 'dontAsk', 'bypass'] as const;
-/** What happens to calls that no rule matches: docs/permissions.md describes each mode. */
+/** The decision about calls that no rule matches: docs/permissions.md describes each mode. */
 export type PermissionMode = (typeof PERMISSION_MODES)[number];
 /** Whether a call runs, waits for a person or is denied. */
 export type PermissionOutcome = 'allow' | 'ask' | 'deny';

@@ -52,7 +52,7 @@ export type Checked =
       kind: 'passed';
       prepared: PreparedCall;
       suspend: GateValue | undefined;
-      /** The decision of rules or hooks: what allowed the call, or the suspension or denial that asks about it. */
+      /** The decision of rules or hooks: the permission of the call, or the suspension or denial that asks about it. */
       permission?: { by?: string; asked?: GateValue; grant?: CallGrant };
     }
   | GateValue;

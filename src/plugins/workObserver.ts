@@ -32,7 +32,7 @@ export interface WorkObserver {
   requested(runId: string): void;
   /** The run will not begin. */
   withdrawn(runId: string): void;
-  /** The entry is durable. What it permits has not started. */
+  /** The entry is durable. The work that it permits has not started. */
   logged(entry: LogEntry): void;
   around<Value extends WorkValue>(work: Work, act: () => Promise<Value>): Promise<Value>;
   ended(run: EndedRun): void;

@@ -108,7 +108,7 @@ const active = (unnamed: 'steer' | 'queue'): Table['active'] => ({
   resumption: { move: 'reopen', to: 'active' },
 });
 
-/** The key is what a message that is neither steer nor followUp becomes while a cycle is open. */
+/** The key is the kind that a message without steer or followUp becomes while a cycle is open. */
 const TABLES: Readonly<Record<'steer' | 'followUp', Table>> = {
   steer: { idle: IDLE, active: active('steer') },
   followUp: { idle: IDLE, active: active('queue') },

@@ -120,7 +120,7 @@ export interface ToolCallView {
 export interface RoundMessage {
   /** The id of the message. */
   messageId: string;
-  /** How the message reached the model. */
+  /** The way of the message to the model. */
   kind: 'direct' | 'steer' | 'followUp';
   /** The content of the message. */
   content: StoredPart[];

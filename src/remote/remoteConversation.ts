@@ -232,7 +232,7 @@ export class RemoteConversation<Output = unknown> implements Face<Output> {
     await run.result;
   }
 
-  /** The caller of a steer does not own the run that takes it, so only the message is taken back. */
+  /** The caller of a steer does not own the run that takes it, so only the message is withdrawn. */
   async #cancelMessage(run: RunHandle, messageId: string, kind: SendOptions['kind']): Promise<void> {
     await this.#act('cancel', { runId: kind === 'steer' ? runOf(messageId) : run.id });
   }

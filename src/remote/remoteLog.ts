@@ -242,7 +242,7 @@ export class RemoteLog {
     this.#setStatus(stop?.reason === 'error' ? 'error' : 'idle');
   }
 
-  /** The connection was lost: what streamed until now may be incomplete. */
+  /** The connection was lost: the text streamed until now may be incomplete. */
   interrupt(): void {
     this.#reply.interrupt();
   }
@@ -280,7 +280,7 @@ export class RemoteLog {
 
   #readEntry(value: unknown): LogEntry | undefined {
     const { seq, conversationId } = Object(value) as Partial<LogEntry>;
-    // The server may send again what was on its way when the connection was lost.
+    // The server may send items again that were on their way when the connection was lost.
     if (typeof seq === 'number' && seq < this.entries.length) return undefined;
     try {
       if (conversationId !== this.id) throw new RunchartError('corrupt', `it is of ${String(conversationId)}`);

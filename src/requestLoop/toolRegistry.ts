@@ -23,8 +23,7 @@ export interface RegisteredCall {
 }
 
 /**
- * The calls of a request by their ids. Changes of unregistered calls throw UnregisteredCallError, unless a method says
- * otherwise.
+ * The calls of a request by their ids. Changes of unregistered calls throw UnregisteredCallError, unless the comment of a method differs.
  */
 export interface ToolRegistry {
   /** A call that is registered again gets the new arguments, and keeps its status. */

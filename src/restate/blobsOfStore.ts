@@ -1,6 +1,6 @@
 /**
  * The blobs of a store of conversations, for contents that are too large for an engine. Invariant: nothing but blobs is written there, so
- * the store lists no conversation. A conversation of the store is open for one step at a time, and whoever finds it open waits.
+ * the store lists no conversation. A conversation of the store is open for one step at a time, and other openers wait.
  */
 import { RunchartError } from '../errors.ts';
 import { blobReference } from '../stores/blobReference.ts';

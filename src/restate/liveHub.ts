@@ -1,10 +1,10 @@
 /**
- * Carries live signals from the worker that holds a conversation to those who watch it. Invariant: nothing depends on a signal,
+ * Carries live signals from the worker that holds a conversation to its watchers. Invariant: nothing depends on a signal,
  * because it may be lost: entries come from the engine. A watcher that joins during a reply receives a reset, then the reply so far.
  */
 import type { Live } from '../live.ts';
 
-/** A message of a worker to those who watch a conversation. */
+/** A message of a worker to the watchers of a conversation. */
 export type HubSignal =
   /** The log has so many entries. `isReplyOpen`: none of the new ones ends the reply that is streamed. */
   | { readonly type: 'appended'; readonly length: number; readonly isReplyOpen?: boolean }
@@ -32,7 +32,7 @@ export const lossy = (hub: LiveHub): Pick<LiveHub, 'publish'> => ({
   },
 });
 
-/** The most signals of a reply that are kept for those who begin to watch. */
+/** The most signals of a reply that are kept for new watchers. */
 const KEPT = 10_000;
 
 class ProcessHub implements LiveHub {

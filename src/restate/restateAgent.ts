@@ -140,7 +140,7 @@ class RestateAgent implements Agent {
     }
   }
 
-  /** Ends what this process follows. Runs continue where they are. */
+  /** Ends the subscriptions of this process. Runs continue where they are. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await awaitAll([...this.#open].map((conversation) => conversation.close()));

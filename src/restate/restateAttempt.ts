@@ -1,6 +1,6 @@
 /**
- * One attempt of the invocation of a Restate server that holds a conversation. Invariant: what the conversation appends and answers is
- * sent in its order, before anything else is recorded. Large contents are stored before the server receives their names.
+ * One attempt of the invocation of a Restate server that holds a conversation. Invariant: the appends and answers of the conversation are
+ * sent in their order, before anything else is recorded. Large contents are stored before the server receives their names.
  */
 import type * as Restate from '@restatedev/restate-sdk';
 import type { LogEntry } from '../../machines/internal.ts';
@@ -116,7 +116,7 @@ export class RestateAttempt implements EngineAttempt {
     const { sdk, ctx } = this.#options;
     const contents = this.#contentsOf();
     const run = ctx
-      // Each attempt returns the same value, because JSON is what is recorded.
+      // Each attempt returns the same value, because records are JSON.
       .run(name, async () => {
         const text = JSON.stringify(await act());
         for (const each of this.#contents.values()) await each.settled();
@@ -201,7 +201,7 @@ export class RestateAttempt implements EngineAttempt {
     return { entries, version: this.#version };
   }
 
-  /** The object of the sub-agent has stored what was sent to it before. */
+  /** The object of the sub-agent has stored the entries that were sent to it before. */
   async #readSubAgent(id: string): Promise<StoredLog> {
     const { sdk, ctx, names } = this.#options;
     const request = { service: names.conversation, key: id, method: 'whole', parameter: {} };

@@ -23,7 +23,7 @@ import { engineRow, isListing } from './listedRows.ts';
 import type { HubSignal, LiveHub } from './liveHub.ts';
 import { INDEX_SHARDS, objectNames, wholeEntries } from './objectCalls.ts';
 
-/** How often the engine is asked for entries: right after a signal, while a run is active, and otherwise. */
+/** The intervals between requests for entries: right after a signal, while a run is active, and otherwise. */
 const POLL_MS = { first: 5, running: 100, most: 1000 } as const;
 
 export interface RestateStoreOptions {

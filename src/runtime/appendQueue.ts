@@ -34,7 +34,7 @@ export type AppendEvent =
 export type AppendAct =
   /** Passes the append to the store. The entries are durable: starts the requests of the step. */
   | { do: 'store'; id: number; carries: boolean }
-  /** The entries are durable: starts what the step asked for. */
+  /** The entries are durable: starts the requests of the step. */
   | { do: 'begin'; id: number }
   /** The entries of the first append become the beginning of the second. */
   | { do: 'carry'; from: number; to: number }
@@ -242,9 +242,9 @@ export const failureOf = (error: unknown): Failure => ({
   message: thrownMessage(error),
 });
 
-/** How long a cancel, or the report of a durable stop, waits for an earlier append. */
+/** The longest wait of a cancel, or of the report of a durable stop, for an earlier append. */
 const OVERTAKE_MS = 50;
-/** How long all appends of a cancel may take. */
+/** The longest time of all appends of a cancel. */
 export const GIVE_UP_MS = 90;
 
 type SetTimer = (ms: number, fire: () => void) => () => void;

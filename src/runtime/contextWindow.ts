@@ -17,7 +17,7 @@ import {
 import type { ToolSpec } from '../models/model.ts';
 import type { ContextUse } from './modelTurn.ts';
 
-/** Fractions of the window: what the newest messages keep, and what is worth a summary. */
+/** Fractions of the window: the part that the newest messages keep, and the least part that is worth a summary. */
 const KEPT = 0.4;
 const LEAST = 0.05;
 /** The size of a message besides its text, in tokens. */

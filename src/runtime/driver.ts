@@ -32,14 +32,14 @@ export interface DriverOptions {
   settled?(): void;
   /** Whether a cancel is being carried out. */
   cancelling?(): boolean;
-  /** Called after each delivery that leaves nothing to cancel. A waiting `cancel()` does not wait for what follows. */
+  /** Called after each delivery that leaves nothing to cancel. A waiting `cancel()` does not wait for later work. */
   uncancelled?(): void;
   /** Called for each act whose entries could not be stored. */
   refused?(actId: string, error: unknown): void;
   /** Called when the root chart broke, which is a defect. */
   broke?(error: unknown): void;
   inspect?: ((event: unknown) => void) | undefined;
-  /** What runs the charts. */
+  /** The interpreter of the charts. */
   interpreter?: Interpreter | undefined;
 }
 

@@ -82,7 +82,7 @@ export class EmbeddedJournal implements Journal {
         return this.put({ type: 'effect.done', id, value: { kind: 'committed' } });
       case 'timer': {
         const ms = request.ofCycle ? request.ms - this.#options.cycleMs() : request.ms;
-        // The cycle has no time left: its end comes before whatever the run would start next.
+        // The cycle has no time left: its end comes before any later start of the run.
         if (request.ofCycle && ms <= 0) return this.put({ type: 'timer.elapsed', id });
         const stop = this.#options.setTimer(ms, () => {
           if (this.#underWay.delete(id)) this.put({ type: 'timer.elapsed', id });

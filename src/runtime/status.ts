@@ -18,7 +18,7 @@ import type { ChartRef } from './interpreter/interpreter.ts';
 
 const noRun: Standing = { status: 'idle', undecided: [], queued: 0, policies: defaultPolicies };
 
-/** What the chart of a conversation contains. Before its start nothing runs. */
+/** The contents of a conversation's chart. Before its start nothing runs. */
 export class ChartStatus implements ChartState {
   /** The chart of the conversation, above all others. */
   root: ChartRef | undefined;

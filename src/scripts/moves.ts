@@ -33,7 +33,7 @@ export type Move =
   | { readonly do: 'crash'; readonly lost?: number; readonly during?: During }
   /** The model has summed up earlier messages, since its context window filled up. */
   | { readonly do: 'sumUp' }
-  /** The last message that waits in the queue is taken back. */
+  /** The last message that waits in the queue is withdrawn. */
   | { readonly do: 'takeBack' }
   /** The time that the policy `limits.runMs` gives is up. */
   | { readonly do: 'deadline' }

@@ -220,7 +220,7 @@ function isReadable(entry: unknown): entry is LogEntry {
 const endedWait = (entry: LogEntry): string | undefined =>
   entry.type === 'user-message' || entry.type === 'message-returned' ? entry.messageId : undefined;
 
-/** The entries that can be read and that no rewind took back. A message whose delivery was taken back was never queued. */
+/** The entries that can be read and that no rewind took back. A message whose delivery was rewound was never queued. */
 function toldEntries(entries: readonly LogEntry[]): readonly LogEntry[] {
   const all = entries.filter(isReadable);
   const standing = standingEntries(all);

@@ -41,7 +41,7 @@ export interface ConfigurationOptions {
   cwd: string;
   /** The directory of the user's own files. Default: $XDG_CONFIG_HOME/runchart, or ~/.config/runchart. */
   userDirectory?: string;
-  /** The host trusts the project's files, whatever the user decided. */
+  /** The host trusts the project's files, regardless of the user's decision. */
   trusted?: boolean;
 }
 

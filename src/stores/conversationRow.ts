@@ -10,7 +10,7 @@ export type Holder = 'nobody' | 'self' | 'other';
 export interface ConversationRow extends Omit<ConversationInfo, 'status' | 'cursor'> {
   /** The entries that were folded. */
   length: number;
-  /** What the last run does, as the log has it. */
+  /** The state of the last run according to the log. */
   cycle: 'ended' | 'running' | 'suspended';
   /** Of a sub-agent's conversation, which is not listed. */
   parentId?: string;

@@ -98,7 +98,7 @@ export type Durability = 'process' | 'power';
 /** The error for a conversation that does not exist. */
 export const noConversation = (): RunchartError => new RunchartError('not_found', 'there is no such conversation');
 
-/** Returns what a host receives for an error of a store: one that is not the library's own becomes a RunchartError `store`. */
+/** Returns the error that a host receives for an error of a store: one that is not the library's own becomes a RunchartError `store`. */
 export const hostError = (act: string, cause: unknown): unknown =>
   RunchartError.isRunchartError(cause)
     ? cause
@@ -153,7 +153,7 @@ export type Lookup = (id: string, owner?: string) => Promise<boolean>;
 export const withLookup = <S extends LogStore>(store: S, lookup: Lookup): S =>
   Object.assign(store, { [LOOKUP]: lookup });
 
-/** False if the store can tell at once that there is no such log. */
+/** False if the store can determine at once that there is no such log. */
 export async function mayExist(
   store: Pick<LogStore, 'list'> | undefined,
   id: string,

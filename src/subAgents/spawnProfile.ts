@@ -20,7 +20,7 @@ export interface SpawnProfile {
   concurrency: number;
   /** The number of turns with tools. */
   turns: number;
-  /** Its model is its own, whatever the request chose. */
+  /** The sub-agent has its own model, regardless of the choice of the request. */
   hasOwnModel: boolean;
 }
 /** By the name of the spawn tool. */
@@ -73,7 +73,7 @@ function profileOf(name: string, options: SubAgentOptions, tools: readonly Tool[
 export interface SubAgentOptions {
   /** The name of the tool. Default: `spawn_agents`. */
   name?: string;
-  /** What these sub-agents are for. The model reads it before the general description of the tool. */
+  /** The purpose of these sub-agents. The model reads it before the general description of the tool. */
   description?: string;
   /** The model of the sub-agents. Default: the agent's model. */
   model?: Model;

@@ -47,7 +47,7 @@ export function referred(root: Json | undefined, reference: string): Json | unde
   return place;
 }
 
-/** Values deeper than this are null. Only a schema that no finite value fits comes to it. */
+/** Values deeper than this are null. Only a schema without a finite value reaches this depth. */
 export const DEPTH_MAX = 14;
 
 /** Returns the choice that ends a value soonest: null or a scalar, else the first one. */

@@ -13,7 +13,7 @@ export interface Definition {
 }
 /** The transitions of a chart that were taken, and those that were not. */
 export interface TransitionCoverage {
-  /** Pass it as `inspect` to whatever runs the chart, which may also run as a child. */
+  /** Pass it as `inspect` to the runner of the chart, which may also run as a child. */
   observe(event: unknown): void;
   /** The definitions that were never taken, in the order of the chart. */
   missing(): readonly Definition[];

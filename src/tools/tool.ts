@@ -83,7 +83,7 @@ export interface CallGrant {
 export interface ToolDefinition<S extends StandardSchemaV1 = StandardSchemaV1> {
   /** The name that the model calls: 1 to 64 letters, digits, `_` or `-`. */
   name: string;
-  /** What the tool does, for the model. */
+  /** The description of the tool for the model. */
   description: string;
   /** A zod schema, or any Standard Schema that provides JSON Schema. */
   parameters: S;
@@ -324,7 +324,7 @@ export function checkTool(tool: ToolDefinition): void {
 interface CallPlace {
   /** This list identifies the conversation, and disappears with it. */
   readonly entries: readonly LogEntry[];
-  /** By call: what a call has produced so far. It is part of the result only if the call is cancelled. */
+  /** By call: the output of a call so far. It is part of the result only if the call is cancelled. */
   readonly partials: Map<string, () => string>;
 }
 type Bound = (text: string) => string;

@@ -116,7 +116,7 @@ export function side(what: string, value: unknown, { redact, resultBytes }: Resu
   return { value: json.value };
 }
 
-/** The reason of a suspension, whoever caused it. */
+/** The reason of a suspension by any author. */
 export const reasonText = (reason: string, { redact }: ResultLimits): string => cut(redact(reason), REASON_BYTES);
 
 function suspension(suspend: unknown, limits: ResultLimits): ToolValue {

@@ -104,7 +104,7 @@ export function messageOptions(fields: Fields): Pick<SendOptions, 'kind' | 'mess
 }
 
 /**
- * Sends a message of any kind, with what it chooses for its request. Resolves with its id when it is durable; `onRun` receives
+ * Sends a message of any kind, with its choices for its request. Resolves with its id when it is durable; `onRun` receives
  * the run at once. `request`: the key under which a repeated request acts once, where another process holds the conversation.
  */
 export async function sendMessage(
@@ -238,7 +238,7 @@ const generalMessage = (code: string): string => (Object.hasOwn(GENERAL, code) ?
 /** The code of an error. One from outside the library may have any, so its own does not count. */
 export const codeOf = (error: unknown): string => (RunchartError.isRunchartError(error) ? error.code : 'internal');
 
-/** The failure as a client sees it. The logger receives what the client does not. */
+/** The failure as a client sees it. The logger receives the details that the client does not. */
 export function failureOf(error: unknown, logger?: FailureLogger): { type: 'error'; code: string; message: string } {
   const code = codeOf(error);
   const message = thrownMessage(error);

@@ -1,6 +1,6 @@
 /**
- * Acts on the conversations of an agent as a whole: a page of the list, and a deletion. Rule: a caller that is limited to an
- * owner reaches no other conversation, and cannot tell one from none.
+ * Acts on the conversations of an agent as a whole: a page of the list, and a deletion. Rule: a caller that is limited to an owner
+ * reaches no other conversation, and cannot distinguish one from a missing one.
  */
 import type { Agent } from '../agent.ts';
 import type { ConversationInfo, ListOptions } from '../stores/logStore.ts';

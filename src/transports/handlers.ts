@@ -296,7 +296,7 @@ const forgedName = (): RunchartError =>
     'by is not the name that this server authenticated; leave it out. Nothing was changed',
   );
 
-/** A client that could choose it could deny the calls that wait for somebody else. */
+/** A client that could choose it could deny calls that wait for another person. */
 const policyOfServer = (): RunchartError =>
   new RunchartError(
     'not_allowed',

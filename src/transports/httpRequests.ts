@@ -54,7 +54,7 @@ class WrongMethod extends RunchartError {
   }
 }
 
-/** The response to a request that failed. The logger receives what the client must not. */
+/** The response to a request that failed. The logger receives the details that the client must not. */
 export function refusal(error: unknown, logger?: FailureLogger): Response {
   const failure = failureOf(error, logger);
   if (error instanceof QuotaRefusal) return json(error.status, failure, { 'retry-after': `${error.retryAfterS}` });

@@ -174,7 +174,7 @@ interface BoundAddress {
   port: number;
 }
 
-/** Why a system refuses a port, and what to do. */
+/** The reasons for which a system refuses a port, with remedies. */
 const REASONS: { readonly [code: string]: string } = {
   EADDRINUSE: 'another program uses this port; choose another one, or 0 for any that is free',
   EACCES: 'this user may not use this port; choose one above 1023, or 0 for any that is free',

@@ -1,7 +1,7 @@
 /**
  * The agent of an editor by the Agent Client Protocol: the sessions that one connection has opened, and the methods about
- * them. Invariant: a session is open once. Each works in the directory that the editor names for it. What a handler
- * throws is an error of the protocol.
+ * them. Invariant: a session is open once. Each works in the directory that the editor names for it. An error that a handler throws is an
+ * error of the protocol.
  */
 import { realpath } from 'node:fs/promises';
 import { isAbsolute, resolve } from 'node:path';

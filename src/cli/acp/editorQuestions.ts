@@ -1,6 +1,6 @@
 /**
  * The questions about waiting calls, asked in the editor and answered by its person. Invariant: only a chosen option that
- * was offered approves. Each suspension is asked about once at a time. The change of a file is shown with its question.
+ * was offered approves. A suspension has at most one open question. The change of a file is shown with its question.
  */
 import {
   type AgentContext,

@@ -1,6 +1,6 @@
 /**
  * One session of an editor: a conversation of the program's agent, and the request under way. Invariant: one request at a
- * time. A request is answered once, after all of its updates. A cancel ends it whatever it waits for.
+ * time. A request is answered once, after all of its updates. A cancel ends it in any state.
  */
 
 import type { ClientCapabilities, PromptResponse, SessionModeState } from '@agentclientprotocol/sdk';

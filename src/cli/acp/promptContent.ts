@@ -1,5 +1,5 @@
 /**
- * The prompt of an editor as the content of a message: texts with the names of what is attached, then the attachments.
+ * The prompt of an editor as the content of a message: texts with the names of the attachments, then the attachments.
  * Invariant: only files inside the working directory are read. Other links stay names, which the tools may open under
  * the rules.
  */

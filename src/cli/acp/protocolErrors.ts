@@ -1,6 +1,6 @@
 /**
- * Errors of the library as errors of the protocol. Invariant: the message says what was expected, and `data.code` is the
- * library's code. A fault that the editor can correct is an invalid parameter or request; a missing key requires authentication.
+ * Errors of the library as errors of the protocol. Invariant: the message contains the expectation, and `data.code` is the library's
+ * code. A fault that the editor can correct is an invalid parameter or request; a missing key requires authentication.
  */
 import { RequestError } from '@agentclientprotocol/sdk';
 import { AgentBusyError, ConfigurationError, LimitError, RunchartError, thrownMessage } from '../../errors.ts';
@@ -33,7 +33,7 @@ export function runFailure({ error, cause, termination }: RunResult): RequestErr
   });
 }
 
-/** Runs a handler of a request. What it throws becomes an error of the protocol. */
+/** Runs a handler of a request. An error that it throws becomes an error of the protocol. */
 export async function answered<T>(handle: () => Promise<T>): Promise<T> {
   try {
     return await handle();

@@ -1,7 +1,7 @@
 /**
  * A conversation as the updates of the Agent Client Protocol: messages, thoughts, tool calls, plans and usage.
  * Invariant: a fold of entries and live signals. Each entry is shown once it is durable. Streamed text is not repeated
- * with its entry. A replay shows what the model still receives.
+ * with its entry. A replay shows the messages and calls that the model still receives.
  */
 import type { ContentBlock, SessionUpdate } from '@agentclientprotocol/sdk';
 import {
@@ -108,7 +108,7 @@ export class SessionUpdates {
     });
   }
 
-  /** How full the context is after the last reply, and what the session has cost. Empty if both are unknown. */
+  /** The used part of the context after the last reply, and the cost of the session. Empty if both are unknown. */
   usage(): SessionUpdate[] {
     const { contextWindow: size } = this.#options;
     if (size === undefined || !this.#lastReply) return [];
@@ -130,7 +130,7 @@ export class SessionUpdates {
     if (used) this.#spent = addUsage(this.#spent, used);
   }
 
-  /** The first part is what the person typed. An attached file is named: the editor has shown its content before. */
+  /** The first part is the text that the person typed. An attached file is named: the editor has shown its content before. */
   #userParts(content: readonly StoredPart[]): SessionUpdate[] {
     return content.map((part, index) => this.#userPart(part, index > 0));
   }

@@ -9,7 +9,7 @@ import type { Span } from '../screen.ts';
 const SHOWN = 8;
 const MENU = /^\/[\w:-]*$/;
 
-/** How a command is used, and what it does. */
+/** The usage of a command, and its effect. */
 export type CommandUsage = readonly [usage: string, about: string];
 
 export class CommandMenu {

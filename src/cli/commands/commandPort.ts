@@ -1,4 +1,4 @@
-/** What a slash command may do with the conversation and the terminal around it. */
+/** The functions with which a slash command reaches the conversation and the terminal around it. */
 import type { Run } from '../../conversation/run.ts';
 import type { AgentChanges, CodingAgent } from '../codingAgent.ts';
 import type { TextFormats } from '../formatted/textFormats.ts';

@@ -9,7 +9,7 @@ import type { Conversation } from '../../conversation/conversation.ts';
 import { printable, sourceText } from '../../printable.ts';
 import { joinedText } from '../renderLog.ts';
 
-/** `fileName`: its end says the form, `.json` or Markdown. Returns the path. Rejects if the file exists. */
+/** `fileName`: its extension selects the form, `.json` or Markdown. Returns the path. Rejects if the file exists. */
 export async function exportSession(conversation: Conversation, fileName: string): Promise<string> {
   const { id, cwd } = conversation;
   const path = resolve(cwd, fileName === '' ? `${id.replaceAll(/[^\w.-]/g, '_')}.md` : fileName);

@@ -1,6 +1,6 @@
 /**
- * The menu below an `@`: files of the working directory whose paths contain the typed text. Invariant: what `.gitignore`
- * files name comes last, and no link is followed to such a file. The list is read in the background, bounded, one at a
+ * The menu below an `@`: files of the working directory whose paths contain the typed text. Invariant: files that `.gitignore` files name
+ * come last, and no link is followed to such a file. The list is read in the background, bounded, one at a
  * time, and no program runs for it.
  */
 import { readdir } from 'node:fs/promises';

@@ -1,6 +1,6 @@
 /**
- * The list that TodoWrite keeps, as lines. Invariant: arguments that are no such list show nothing, and the list of a
- * session is that of its last call that succeeded and was not taken back.
+ * The list that TodoWrite keeps, as lines. Invariant: arguments that are no such list show nothing. The list of a session comes from its
+ * last successful call that was not undone.
  */
 import { type Json, type LogEntry, standingEntries } from '../../../machines/internal.ts';
 import { printableLine } from '../../printable.ts';

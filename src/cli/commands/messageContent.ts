@@ -1,5 +1,5 @@
 /**
- * The content of a message: the typed text, the files that it names with `@`, and what the person's own commands printed.
+ * The content of a message: the typed text, the files that it names with `@`, and the output of the person's own commands.
  * Invariant: only files inside the working directory are attached. A name that cannot be attached stays a word of the text.
  */
 import { spawn } from 'node:child_process';
@@ -43,7 +43,7 @@ export async function messageContent(
   return parts.length === 0 ? text : [{ type: 'text', text }, ...parts];
 }
 
-/** The text that a command of a file stands for, for the model. Empty if the message begins with no such command. */
+/** The text of a command from a file, for the model. Empty if the message begins with no such command. */
 export function meaningOf(message: string, commands: readonly CommandDefinition[], cwd: string): string[] {
   const found = commandIn(message, commands);
   if (!found) return [];
@@ -73,7 +73,7 @@ export async function attachedFile(name: string, cwd: string): Promise<ContentPa
 
 export interface CommandOutput {
   readonly output: string;
-  /** How it ended: an exit code, or a signal. */
+  /** The end of the command: an exit code, or a signal. */
   readonly end: string;
 }
 

@@ -37,7 +37,7 @@ export class PersonCommands {
     return messageContent(text, notes, cwd, meaningOf(text, equipment.commands, cwd));
   }
 
-  /** Keeps the notes of messages that were not delivered for the next one. Returns what the person typed. */
+  /** Keeps the notes of messages that were not delivered for the next one. Returns the text that the person typed. */
   withdrawn(contents: readonly (readonly StoredPart[])[]): string[] {
     for (const part of contents.flat()) {
       if (part.type === 'text' && this.#sentNotes.delete(part.text)) this.#notes.push(part.text);

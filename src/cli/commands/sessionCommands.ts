@@ -76,7 +76,7 @@ const INIT =
   'Look at this project and write AGENTS.md for agents that work on it: what it is, how it is built, tested and checked, where what lies, ' +
   'and the conventions of its code that are not obvious. Keep it short and true: try the commands that you name. If AGENTS.md exists, improve it.';
 
-/** A copy of the session, or of the part before one of the person's messages, is opened in its place. */
+/** Opens a copy of the session, or of the part before one of the person's messages, in place of the session. */
 async function fork(argument: string, conversation: Conversation, port: CommandPort): Promise<void> {
   const log = conversation.log();
   const messages = log.filter((entry) => entry.type === 'user-message');

@@ -1,5 +1,6 @@
 /**
- * What the user and the project add to the agent of the program: MCP servers, agents, commands and skills. Rule: a file of the project is
+ * The additions of the user and the project to the agent of the program: MCP servers, agents, commands and skills. Rule: a file of the
+ * project is
  * ignored until the user trusts it, and an unusable file does not stop the program.
  */
 import type { Model, Tool } from '../../index.ts';

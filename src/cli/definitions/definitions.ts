@@ -30,7 +30,7 @@ export interface AgentDefinition extends Definition {
 
 /** A message that a person sends by its name. */
 export interface CommandDefinition extends Definition {
-  /** What stands for the arguments in the menu, for example `[file]`. */
+  /** A placeholder for the arguments in the menu, for example `[file]`. */
   readonly hint: string;
   readonly body: string;
 }
@@ -139,7 +139,7 @@ function definitionOf(parts: MarkdownParts, { name: placeName, path }: Definitio
   return { name, description: beginning(description, DESCRIPTION_MAX), path };
 }
 
-/** The command that a message begins with, and the text that it stands for; undefined if it begins with none. */
+/** The command at the beginning of a message, and its text; undefined if there is none. */
 export function commandIn(
   message: string,
   commands: readonly CommandDefinition[],

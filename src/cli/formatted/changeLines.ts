@@ -1,6 +1,6 @@
 /**
  * A change of a file as terminal lines: a unified diff with line numbers and marked words, or the first lines of a new
- * file. Invariant: pure. What is left out is counted. A text that is no diff gives no lines.
+ * file. Invariant: pure. Omitted lines are counted. A text that is no diff gives no lines.
  */
 import { diffWordsWithSpace } from 'diff';
 import { printableLine } from '../../printable.ts';
@@ -65,7 +65,7 @@ function sectionsOf(diff: string): Section[] {
   return sections;
 }
 
-/** How many lines a diff adds and removes. Undefined if the text is no diff. */
+/** The numbers of lines that a diff adds and removes. Undefined if the text is no diff. */
 export function changeCounts(diff: string): { added: number; removed: number } | undefined {
   const sections = sectionsOf(diff);
   if (sections.length === 0) return undefined;
@@ -103,7 +103,7 @@ export function newFileLines(content: string, mark: Mark): TextLine[] {
   return lines.map((text, index) => numberedLine(mark, digits, { kind: 'added', number: index + 1, text }, undefined));
 }
 
-/** At most `most` lines; `how` says where the others can be seen. */
+/** At most `most` lines; `how` describes the place of the others. */
 export function foldedLines(lines: readonly TextLine[], most: number, mark: Mark, how: string): readonly TextLine[] {
   // A line that counts one hidden line would need as much room as that line.
   if (lines.length <= most + 1) return lines;

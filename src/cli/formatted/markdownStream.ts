@@ -1,6 +1,6 @@
 /**
- * Markdown that arrives in pieces, as lines. Invariant: a complete block becomes permanent lines once. What comes later
- * never changes them. The work for a piece depends on the open block, not on the whole text.
+ * Markdown that arrives in pieces, as lines. Invariant: a complete block becomes permanent lines once. Later pieces never change them.
+ * The work for a piece depends on the open block, not on the whole text.
  */
 import { Lexer, type Token } from 'marked';
 import type { TextLine } from '../interactive/textRows.ts';

@@ -41,7 +41,7 @@ export function endingWithProgram(command: BackgroundCommand): TextLine[] {
 export const endedLine = (command: BackgroundCommand): TextLine =>
   ownLine(['dim', `· ${command.id} ${shownCommand(command.command)}: ${printableLine(endText(command))}`]);
 
-/** Shows the end of each command, and what runs. Returns a function that ends this. */
+/** Shows the end of each command, and the running commands. Returns a function that ends this. */
 export const showEnds = (
   commands: BackgroundCommands | undefined,
   terminal: Pick<ConversationTerminal, 'commit' | 'changed'>,

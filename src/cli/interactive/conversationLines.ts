@@ -51,7 +51,7 @@ interface ShownCall {
   progress: string;
 }
 
-/** What the lines of a transcript depend on besides the log. */
+/** The values besides the log that determine the lines of a transcript. */
 export interface TranscriptOptions {
   /** Undefined until they are loaded. Without them, changes of files are summed up. */
   formats(): TextFormats | undefined;
@@ -332,7 +332,7 @@ export const spinner = (now: number): string => TURNING[Math.floor(now / 100) % 
 export const queuedLine = (kind: 'steer' | 'followUp', text: string): TextLine =>
   ownLine(['dim', `+ ${kind === 'steer' ? 'steer' : 'later'}: ${printableLine(firstLine(text, TEXT_MAX))}`]);
 
-/** What a person has typed of a message. Attached files follow it. */
+/** The part of a message that a person has typed. Attached files follow it. */
 export function typedText(content: readonly StoredPart[]): string {
   const [first] = content;
   return first?.type === 'text' ? first.text : textOf(content);

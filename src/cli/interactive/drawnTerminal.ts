@@ -13,13 +13,13 @@ import { type Row, rowsOf, type TextLine } from './textRows.ts';
 
 /** This delay separates Escape from the beginning of a longer key sequence. */
 const ESCAPE_MS = 50;
-/** Output is drawn at most this often. What a person types is drawn at once. */
+/** Output is drawn at most this often. Typed characters are drawn at once. */
 const DRAW_MS = 16;
 const TURN_MS = 100;
 /** This part of the screen holds text in progress, which is laid out again after a change of the width. */
 const KEPT_PART = 3;
 const PASTES = ['\x1b[?2004h', '\x1b[?2004l'] as const;
-/** What arrives this soon was typed before the terminal was ready. Enter arrives as a line feed then. */
+/** Input that arrives this soon was typed before the terminal was ready. Enter arrives as a line feed then. */
 const TYPED_AHEAD_MS = 100;
 const CLEAR = '\x1b[2J\x1b[3J\x1b[H';
 
@@ -249,7 +249,7 @@ export class DrawnTerminal implements ConversationTerminal {
     this.#source.submit(text, later);
   }
 
-  /** Does what Ctrl-Z does outside raw mode: restores the terminal until the process continues. */
+  /** Suspends the process as Ctrl-Z does outside raw mode: restores the terminal until the process continues. */
   #suspend(): void {
     this.#restore();
     process.once('SIGCONT', () => {

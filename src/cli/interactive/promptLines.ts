@@ -34,7 +34,7 @@ interface Foot {
   readonly busySince: number | undefined;
 }
 
-/** What is under way, the queued messages, the commands in the background, and the state of the request. */
+/** The work under way, the queued messages, the commands in the background, and the state of the request. */
 export function footLines({ snapshot, opened, background, busySince }: Foot, now: number): TextLine[] {
   const { work, exit } = snapshot.value;
   const lines = [...(opened?.renderer.underWay(now) ?? [])];

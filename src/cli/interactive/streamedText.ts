@@ -58,7 +58,7 @@ export class StreamedText {
     return lines;
   }
 
-  /** Drops what is not permanent. */
+  /** Drops lines that are not permanent. */
   reset(): void {
     this.#open = undefined;
   }

@@ -1,5 +1,5 @@
 /**
- * What a call that waits for a decision would do to a file: the change as a diff, or the content of a new file.
+ * The effect that a waiting call would have on a file: the change as a diff, or the content of a new file.
  * Invariant: nothing is changed, and at most the file that the call names is read. The tool computes the same change.
  */
 

@@ -32,7 +32,7 @@ export interface PromptPort {
   changeShown(callId: string, patch: string): void;
 }
 
-/** What a question shows besides the arguments. */
+/** The parts of a question besides the arguments. */
 interface ShownParts {
   readonly change?: ShownChange | undefined;
   readonly wider?: readonly string[];

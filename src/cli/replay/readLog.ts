@@ -91,7 +91,7 @@ async function* linesIn(path: string, cut: (error: CorruptLogError) => void): As
   }
 }
 
-/** Returns the store's findings: what it repairs by itself, or why it would refuse to write to the log. */
+/** Returns the store's findings: its own repairs, or the reason why it would refuse to write to the log. */
 async function scanStored(path: string, id: string): Promise<{ notes: string[]; refused?: string }> {
   const file = await openRegular(path, constants.O_RDONLY);
   try {

@@ -49,7 +49,7 @@ export class ReplayRenderer {
     this.#end(cycle, spent);
   }
 
-  /** Shows what comes after the cycles: the queue, the sum of several requests, the diagnostics. */
+  /** Shows the parts after the cycles: the queue, the sum of several requests, the diagnostics. */
   rest({ queued, diagnostics, cycles }: ConversationView, spent: Tally): void {
     for (const message of queued) this.#queued(message);
     if (cycles.length === 0) this.#screen.line(['dim', 'no request yet']);

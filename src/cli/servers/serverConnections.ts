@@ -1,6 +1,6 @@
 /**
  * The MCP servers of the program: they start in parallel with it, and agents receive the tools of a server as soon as it has listed them.
- * Invariant: a server that cannot be used never stops the program; its state says why.
+ * Invariant: an unusable server never stops the program; its state contains the reason.
  */
 import { thrownMessage } from '../../errors.ts';
 import type { Plugin } from '../../index.ts';

@@ -53,7 +53,7 @@ export function sessionText(session: ConversationInfo, now: number, withDirector
   return printableLine([...parts, ...(withDirectory ? [shortened(cwd, CWD_MAX)] : []), title].join('  ').trimEnd());
 }
 
-/** What lists show of a session, as printable texts. The title is empty if there is none. */
+/** The facts about a session in lists, as printable texts. The title is empty if there is none. */
 export function sessionFacts(session: ConversationInfo, now: number) {
   const { updatedAt, turns, costUsd, title = '' } = session;
   return {

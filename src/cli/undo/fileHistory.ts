@@ -63,7 +63,7 @@ export class FileHistory {
     await this.#record(messageId, { type: 'before', key, path: place.path, state: await this.keep(messageId, place) });
   }
 
-  /** Records what the call has made of the file. The content itself is not needed again. */
+  /** Records the state of the file after the call. The content itself is not needed again. */
   async after(messageId: string, key: string, place: Place): Promise<void> {
     await this.#record(messageId, { type: 'after', key, path: place.path, state: await stateOf(place) });
   }

@@ -1,6 +1,7 @@
 /**
- * `/undo` and `/rewind`: take back files, the conversation or both. Invariant: a file that somebody else has changed is not touched
- * without a question. Changes that cannot be undone are named. Nothing is taken back while a request is under way.
+ * `/undo` and `/rewind`: restore files, rewind the conversation, or do both. Invariant: a file that somebody else has changed is not
+ * touched
+ * without a question. Changes that cannot be undone are named. Nothing is undone while a request is under way.
  */
 import type { Conversation } from '../../conversation/conversation.ts';
 import { printableLine } from '../../printable.ts';
@@ -111,7 +112,7 @@ export class UndoCommands {
     if (what !== 'files') await takeBackConversation(request, port);
   }
 
-  /** True if the person is asked first. An answer counts for the files that the question named, as they were. */
+  /** True if the person is asked first. An answer applies only to the files of the question, in their state at that time. */
   #mustAsk(plan: UndoPlan, steps: number, what: What, answer: string | undefined, { say }: UndoPort): boolean {
     const key = JSON.stringify(plan.changedSince.map(({ path, now }) => [path, now]));
     const isAnswered = (answer === 'all' || answer === 'others') && this.#asked === key;
@@ -144,7 +145,7 @@ const usage = ({ say }: UndoPort): void =>
     '/undo takes back the last request, /undo files or /undo conversation a part of it; /rewind lists requests',
   );
 
-/** Returns the names of the restored files. Only they, and those that are as before, count as taken back. */
+/** Returns the names of the restored files. Only they, and files that are as before, count as restored. */
 async function takeBackFiles(
   plan: UndoPlan,
   isAll: boolean,

@@ -25,7 +25,7 @@ interface PlannedFile {
   /** The request with the kept content. */
   readonly messageId: string;
   readonly target: FileState;
-  /** What the file is now. */
+  /** The current state of the file. */
   readonly now: FileState;
   /** Somebody else has changed it between two changes of the agent. */
   readonly isMixed: boolean;

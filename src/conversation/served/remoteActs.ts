@@ -32,12 +32,12 @@ export function serveActs(conversation: Conversation, handle: LogHandle): void {
   handle.shareLive?.(conversation.live$);
   handle.acts$?.subscribe({
     next: (act) => void carryOut(conversation, handle, act),
-    // Another process may have it by now; this one can store nothing more.
+    // Another process may hold the conversation now; this one can store nothing more.
     error: () => void conversation.close().catch(() => undefined),
   });
 }
 
-/** Carries an act out in the process that asks for it, which holds the conversation by now. */
+/** Carries an act out in the process that requests it, because that process holds the conversation now. */
 export const carryOutHere = (conversation: Conversation, act: Act): Promise<Answer> =>
   done(conversation, act, () => {});
 

@@ -13,7 +13,7 @@ const answersOf = new WeakMap<Conversation, Map<string, Promise<unknown>>>();
 const isForNow = (error: unknown): boolean =>
   RunchartError.isRunchartError(error) && (error.code === 'limit' || error.code === 'unavailable');
 
-/** `key`: the id of the request with what else tells two requests apart. Undefined for a request that is never repeated. */
+/** `key`: the id of the request, with the facts that distinguish it from other requests. Undefined for a request that is never repeated. */
 export function once<Answer>(
   conversation: Conversation,
   key: string | undefined,

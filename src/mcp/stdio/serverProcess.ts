@@ -49,9 +49,9 @@ export class ServerProcess {
   declare onclose?: () => void;
   declare onerror?: (error: Error) => void;
   declare onmessage?: (message: unknown) => void;
-  /** The end of what the process wrote to stderr. */
+  /** The end of the process's output on stderr. */
   stderr = '';
-  /** How the process ended, in words. */
+  /** The end of the process, in words. */
   ending: string | undefined;
   readonly #command: ServerCommand;
   readonly #environment: Record<string, string>;

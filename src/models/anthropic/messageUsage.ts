@@ -1,6 +1,6 @@
 /**
  * The token counts of a reply, from its start and its end. Invariant: later counts replace earlier ones, because they
- * are totals. Input includes what the cache was read and written with.
+ * are totals. Input includes the tokens that were read from the cache and written to it.
  */
 import type { Usage } from '../../../machines/vocabulary.ts';
 import { isRecord, tokenCount } from '../wire/wireJson.ts';

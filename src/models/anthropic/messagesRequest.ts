@@ -48,7 +48,7 @@ export const messagesValidators = {
 } satisfies Record<string, Validator>;
 
 /**
- * The name under which a message keeps what this model needs back. A dated name and its alias are one model, and a
+ * The name under which a message keeps the data that this model needs back. A dated name and its alias are one model, and a
  * signature is valid only for the model that made it.
  */
 export const providerOf = (modelName: string): string =>

@@ -22,7 +22,7 @@ export interface ResponsesOptions {
   topP?: number;
   /** Used if the request names none, for example `low` or `high`. */
   reasoningEffort?: string;
-  /** How the model summarizes its reasoning: `auto`, `concise` or `detailed`. Without it no reasoning is shown. */
+  /** The form in which the model summarizes its reasoning: `auto`, `concise` or `detailed`. Without it no reasoning is shown. */
   reasoningSummary?: string;
   /** Sent only with tools. */
   toolChoice?: Json;
@@ -57,7 +57,7 @@ export const responsesValidators = {
   extraBody: { expected: 'an object', test: isObject } satisfies Validator,
 };
 
-/** The name under which a message keeps what this model needs back. */
+/** The name under which a message keeps the data that this model needs back. */
 export const providerOf = (modelName: string): string => `openai.responses/${modelName}`;
 
 /** Models that do not reason refuse a request for encrypted reasoning. */

@@ -8,7 +8,7 @@ import type { HttpCall } from './httpCall.ts';
 import type { Advice } from './httpErrors.ts';
 import { wholeCharacters } from './wireJson.ts';
 
-/** How the server of a model is reached. */
+/** The connection to the server of a model. */
 export interface ClientOptions {
   /** The key of the API. Default: the vendor's environment variable. It is never logged. */
   apiKey?: string;

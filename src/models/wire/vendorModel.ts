@@ -16,7 +16,7 @@ export interface VendorModelOptions {
   prices?: Prices;
   /** Limits for images. Default: 2,000 pixels on the longer side and 4.5 MiB encoded. */
   imageLimits?: ImageLimits;
-  /** The media types besides text that the model accepts, such as `image/*`, in place of what is known of the model. */
+  /** The media types besides text that the model accepts, such as `image/*`, in place of those that the adapter knows. */
   accepts?: readonly string[];
 }
 

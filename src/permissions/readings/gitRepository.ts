@@ -126,12 +126,12 @@ async function pathIn(file: string): Promise<string> {
   return text.includes('\ufffd') ? '' : text.replace(/[\r\n]+$/, '');
 }
 
-/** Checks what git requires before it accepts a directory as a repository. */
+/** Checks the files that git requires before it accepts a directory as a repository. */
 async function isWhole({ own, common }: Repository): Promise<boolean> {
   const head = join(own, 'HEAD');
   if ((await kindOf(head)) !== 'file' || !/^(ref: *refs\/|[0-9a-f]{40})/.test(await textOf(head))) return false;
   const parts = ['objects', 'refs'].map((name) => join(common, name));
-  // The second path needs the right to open what is in the directory.
+  // The second path needs the right to open entries of the directory.
   const kinds = await Promise.all(parts.flatMap((part) => [kindOf(part), kindOf(`${part}/.`)]));
   return kinds.every((kind) => kind === 'directory');
 }

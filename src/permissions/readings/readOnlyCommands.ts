@@ -212,7 +212,7 @@ function becomesOption({ words, refuses, setsBy }: ReadingCommand, args: readonl
 
 const TEST_OPERATOR = /^(\]|\)|[=<>]|[=!]=|-(a|o|eq|ne|lt|le|gt|ge|nt|ot|ef))$/;
 
-/** True if the word before this one is the last of a test, or stands before an operator. */
+/** True if the word before this one is the last of a test, or precedes an operator. */
 const endsTest = (next: ShellWord | undefined): boolean =>
   next === undefined || (next.isLiteral && TEST_OPERATOR.test(next.value));
 

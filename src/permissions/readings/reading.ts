@@ -12,7 +12,7 @@ export interface Reading {
   roots?: readonly ShellWord[];
   namesOnly: boolean;
   filesOnly: boolean;
-  /** The repository of the working directory decides what else the command does. */
+  /** The repository of the working directory decides the other acts of the command. */
   usesGit: boolean;
   /**
    * If these words are files, the command reads only them. With `areAll`, every word must be a file. Otherwise only

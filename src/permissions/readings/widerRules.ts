@@ -3,7 +3,7 @@
  * and only for listed commands, whose arguments neither run code nor remove or write files of their choice.
  */
 
-/** Programs that only read whatever their arguments are, and git commands that read or stage. */
+/** Programs that only read, with any arguments, and git commands that read or stage. */
 const ANY_ARGUMENTS: ReadonlySet<string> = new Set([
   ...'ls cat head tail wc grep stat du df cut tr nl od diff cmp comm cksum md5sum sha1sum sha256sum readlink realpath'.split(
     ' ',

@@ -1,6 +1,6 @@
 /**
- * An attempt of an invocation that continues a run. First it repeats what the invocations before it recorded, then it receives from
- * the engine. Invariant: a repeated item has no effect: its entries are stored already, and its acts are answered.
+ * An attempt of an invocation that continues a run. First it repeats the records of the invocations before it, then it receives from the
+ * engine. Invariant: a repeated item has no effect: its entries are stored already, and its acts are answered.
  */
 import type { Json, LogEntry } from '../../../machines/internal.ts';
 import { RunchartError } from '../../errors.ts';

@@ -101,7 +101,7 @@ export interface EngineAttempt {
   takeActs(isListening: boolean): Promise<readonly WaitingAct[]>;
   /** Undefined where no run is under way. */
   readCarried(): Promise<CarriedRun | undefined>;
-  /** The log of the conversation, or of its sub-agent, with what was appended so far. */
+  /** The log of the conversation, or of its sub-agent, with the entries that were appended so far. */
   readLog(subAgent?: string): Promise<StoredLog>;
   /** Stores entries that charts of this version wrote. */
   append(entries: readonly LogEntry[], version: number, subAgent?: string): void;

@@ -92,7 +92,7 @@ export class EngineJournal implements Journal {
   #startTimer(request: EffectRequest & { kind: 'timer' }): void {
     const { id, ofCycle } = request;
     const ms = ofCycle ? request.ms - this.#options.cycleMs() : request.ms;
-    // The cycle has no time left: its end comes before whatever the run would start next.
+    // The cycle has no time left: its end comes before any later start of the run.
     if (ofCycle && ms <= 0) {
       this.#local.push({ type: 'timer.elapsed', id });
       return this.#ring();
@@ -182,12 +182,12 @@ export class EngineJournal implements Journal {
     return { ...completion, event };
   }
 
-  /** Takes what has arrived while recorded deliveries are repeated. An effect that waits for an earlier one then begins. */
+  /** Takes completions that have arrived while recorded deliveries are repeated. An effect that waits for an earlier one then begins. */
   keep(): void {
     for (let delivery = this.#taken(); delivery; delivery = this.#taken()) this.#kept.push(delivery);
   }
 
-  /** Delivers what the engine has recorded. */
+  /** Delivers a delivery that the engine has recorded. */
   deliver({ at, completion }: Delivery): void {
     const index = this.#isLive ? -1 : this.#early.findIndex((early) => keyOf(early) === keyOf(completion));
     const [early] = index < 0 ? [] : this.#early.splice(index, 1);

@@ -66,7 +66,7 @@ export class HeldConversation {
   readonly #subAgents: HeldSubAgents;
   readonly #with: MemberSurroundings & { attempt: ContinuedAttempt };
   #wake: () => void = () => {};
-  /** Runs that had lost a tool, and what continues them. */
+  /** Runs that had lost a tool, and the runs that continue them. */
   readonly #continued = new Map<string, string>();
   /** Something has arrived since the last check. */
   #hasNews = false;
@@ -182,7 +182,7 @@ export class HeldConversation {
         break;
       default:
     }
-    // What follows for its sub-agents is the same in each attempt.
+    // The next items of its sub-agents are the same in each attempt.
     if (!this.#isLive || this.#subAgents.members.length > 0) await nextTurn();
     for (const { journal } of this.#members) await journal?.ready();
     await this.#intend();

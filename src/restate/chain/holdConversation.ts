@@ -43,7 +43,7 @@ export async function holdConversation(options: HoldOptions): Promise<void> {
   } catch (error) {
     const isOther = RunchartError.isRunchartError(error) && error.code === 'replay';
     if (!isOther || attempt.isOwn) throw error;
-    // The agent has other plugins or policies by now. Nothing was commanded yet.
+    // The agent has other plugins or policies now. Nothing was commanded yet.
     await hold(options, new ContinuedAttempt(invocation, version, carried, false));
   }
 }

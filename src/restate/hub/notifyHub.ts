@@ -260,7 +260,7 @@ class DatabaseHub implements NotifyHub {
     });
   }
 
-  /** The whole reply for those who began to watch during it, from time to time. */
+  /** The whole reply for watchers that joined during it, from time to time. */
   #copyOf(id: string, reply: Reply): HubMessage[] {
     const { soFar, size } = reply.streamed;
     const now = this.#database.time.now();

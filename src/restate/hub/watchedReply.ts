@@ -1,6 +1,6 @@
 /**
  * The replies of one conversation as its watchers in this process receive them. Invariant: a watcher receives a reply from its beginning
- * without a gap, or nothing of it. After a gap, a reset removes what was shown, and the next whole copy of the reply follows it.
+ * without a gap, or nothing of it. After a gap, a reset removes the shown text, and the next whole copy of the reply follows it.
  */
 import type { Live } from '../../live.ts';
 import { joined } from '../../stores/postgres/liveFeed.ts';
@@ -17,7 +17,7 @@ const CHARACTERS_MAX = 200_000;
 
 const placeOf = ({ path = [] }: Live): string => JSON.stringify(path);
 
-/** All that a reply and those of its sub-agents have streamed, without what a reset has removed. */
+/** All signals that a reply and those of its sub-agents have streamed, except those that a reset has removed. */
 export class StreamedSignals {
   /** Undefined where it is too long. */
   #signals: Placed[] | undefined = [];
@@ -119,7 +119,7 @@ export class WatchedReply {
       // A part of it was lost.
       if (from !== this.#reply.count) return this.#drop(next);
     } else {
-      // Somebody else still writes an earlier reply, or the beginning was lost.
+      // Another worker still writes an earlier reply, or the beginning was lost.
       if (from !== 0) return;
       this.#drop(next);
       this.#reply = { key, count: 0, streamed: new StreamedSignals() };
@@ -167,7 +167,7 @@ export class WatchedReply {
     for (const { next, signal } of soFar) this.#give(watcher, { type: 'live', next, signal });
   }
 
-  /** Removes what is shown of the reply. */
+  /** Removes the shown part of the reply. */
   #drop(next: number): void {
     for (const signal of this.#reply?.streamed.resets ?? [])
       this.#send({ type: 'live', next, signal }, ({ isWhole }) => isWhole);

@@ -1,5 +1,5 @@
 /**
- * A chart compiled for the interpreter, once for each chart: what each event does in each state, as flat lists of acts.
+ * A chart compiled for the interpreter, once for each chart: the effect of each event in each state, as flat lists of acts.
  * Invariant: it reads `machine.config` and the guards and actors of `machine.implementations`, which XState documents, and
  * refuses everything else. So a chart outside the subset fails when it is compiled, not while it runs.
  */

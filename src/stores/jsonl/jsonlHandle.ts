@@ -25,7 +25,7 @@ interface Blobs {
   durable: boolean;
 }
 
-/** What the conversations of a store share. */
+/** The resources that the conversations of a store share. */
 interface Shared {
   blobs: Blobs;
   files: OpenFiles;

@@ -85,7 +85,7 @@ async function keep(folder: string, path: string, token: number, file: FileHandl
   let lease: Lease | null = null;
   let kept: Lease | null = null;
   try {
-    // The key tells this lease from a later one of the same process.
+    // The key distinguishes this lease from a later one of the same process.
     const text = JSON.stringify({ ...ownIdentity(), token, key: randomUUID() });
     lease = heldLease({ folder, path, token, inode: (await file.stat()).ino, text }, file);
     await writeAll(file, Buffer.from(text));

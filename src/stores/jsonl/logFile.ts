@@ -232,7 +232,7 @@ export class LogFile {
     return new StoreConflictError(`the store changed: ${this.#path} ${change} while it was open; open it again`);
   }
 
-  /** Removes what a crash left after the last record, and overwrites zero bytes before it. */
+  /** Removes the remains of a crash after the last record, and overwrites zero bytes before it. */
   async #repair(opened: FileHandle): Promise<void> {
     if (this.#size !== this.#scan.end) await this.#cut(opened);
     if (this.#scan.zeros === null) return;

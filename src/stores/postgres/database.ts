@@ -1,6 +1,6 @@
 /**
  * The database of a store: a pool of the user's, one statement or one transaction at a time. Invariant: a statement whose answer was
- * lost may have been carried out, now or later. So every statement can be repeated, or its caller decides what the loss means.
+ * lost may have been carried out, now or later. So every statement can be repeated, or its caller handles the loss.
  */
 import { ConfigurationError, RunchartError, thrownMessage } from '../../errors.ts';
 import { type StoreTime, timeOf } from './storeTime.ts';

@@ -118,7 +118,7 @@ export class Followers {
             yield entry;
             if (follower.isStopped) return;
           }
-          // Less was read if the conversation was deleted meanwhile; the next state says so.
+          // Less was read if the conversation was deleted meanwhile; the next state shows that.
           if (follower.next < length) {
             // Both may have been set during the reading, when nothing waited to be woken.
             if (follower.isOver || follower.isStopped) return;

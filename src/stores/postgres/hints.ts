@@ -13,14 +13,14 @@ export type Hint =
   /** Entries were appended to these conversations. */
   | { entries: readonly string[] }
   /** Processes follow these conversations, and want their hints and signals for a while. */
-  | { followed: readonly string[] /** They have nothing of a reply that is under way. */; isNew?: true }
+  | { followed: readonly string[] /** They have received nothing of the current reply. */; isNew?: true }
   /** An act waits for the holder of the conversation. */
   | { act: string }
   | { answered: string }
   /** Signals of the holder, after the entries before this seq. */
   | { live: string; next: number; signals: readonly Live[] };
 
-/** How often the tables are asked where hints arrive, and where none do. */
+/** The intervals between queries of the tables: where hints arrive, and where none do. */
 export const POLL_MS = { listening: 1000, polling: 200 } as const;
 
 export const fitsHint = (hint: Hint): boolean => byteLength(JSON.stringify(hint)) <= PAYLOAD_BYTES_MAX;

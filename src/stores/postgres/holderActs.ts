@@ -10,9 +10,9 @@ import { arrayText, type Database, type Row, storeError } from './database.ts';
 import { type Hints, POLL_MS } from './hints.ts';
 import type { Statements } from './statements.ts';
 
-/** How long an act waits for a holder to begin with it. */
+/** The longest wait of an act for a holder to begin with it. */
 const BEGIN_MS = 5000;
-/** How long its answer is awaited. */
+/** The longest wait for its answer. */
 const ANSWER_MS = 60_000;
 const ID = /^[^\0\p{Surrogate}]{1,200}$/u;
 

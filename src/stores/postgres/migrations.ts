@@ -5,7 +5,7 @@
 import { ConfigurationError, RunchartError } from '../../errors.ts';
 import { type Database, storeError } from './database.ts';
 
-/** Names of at most this length leave room for what is added to them. */
+/** Names of at most this length leave room for suffixes. */
 const SCHEMA = /^[a-z_][a-z0-9_]{0,39}$/;
 
 /** The quoted name. Throws ConfigurationError for a name that would need more than quotes. */

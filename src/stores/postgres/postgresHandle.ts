@@ -22,7 +22,7 @@ import { LiveFeed } from './liveFeed.ts';
 import { readEntries } from './postgresEntries.ts';
 import type { Statements } from './statements.ts';
 
-/** What the conversations of a store share. */
+/** The resources that the conversations of a store share. */
 export interface PostgresDatabase {
   database: Database;
   statements: Statements;
@@ -346,7 +346,7 @@ export class PostgresHandle implements LogHandle, LeaseHolder {
     }
   }
 
-  /** Another process has the conversation, so nothing of this one can be under way. */
+  /** Another process has the conversation, so no statement of this one can be under way. */
   async #judgeWithoutLease(batch: Batch | undefined, epoch: number): Promise<number> {
     const { database, statements } = this.#shared;
     this.lose();

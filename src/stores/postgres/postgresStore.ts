@@ -37,7 +37,7 @@ export type { PostgresPool } from './database.ts';
 export interface PostgresStoreOptions {
   /** The schema of the tables; it is created where it is missing. Default: `runchart`. */
   schema?: string;
-  /** How long a process that does not answer keeps its conversations. At least 1,000. Default: 15,000. */
+  /** The time for which a process that does not answer keeps its conversations. At least 1,000. Default: 15,000. */
   leaseMs?: number;
   /** This process carries out acts of others, and takes over runs that it follows. Default: true. */
   serve?: boolean;

@@ -51,7 +51,7 @@ export function statementsOf(schema: string) {
       where c.lease_until > ${NOW}`,
 
     /**
-     * $1 id, $2 epoch, $3 the next epoch, $4 lease. Whatever was sent under the old epoch is stored by now, or never will be.
+     * $1 id, $2 epoch, $3 the next epoch, $4 lease. Statements that were sent under the old epoch are stored now, or never will be.
      * A lease that is over stays over. No row: another holder.
      */
     fence: `
@@ -130,7 +130,7 @@ function appendStatements(schema: string) {
         from unnest(($4::text)::text[]) with ordinality as t (entry, place) where exists (select from held)`;
   return {
     /**
-     * The same with $12 the ids of acts and $13 their answers: what the entries are the effects of. An act is answered with its
+     * The same with $12 the ids of the acts whose effects the entries are, and $13 their answers. An act is answered with its
      * effect or not at all.
      */
     appendWithAnswers: `

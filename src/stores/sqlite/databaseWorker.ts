@@ -1,6 +1,6 @@
 /**
  * The thread of a SQLite store, since `node:sqlite` is synchronous. Invariant: changes that wait share one transaction, and
- * so one sync. Reads come after the changes that were requested with them, so that they see what is durable only.
+ * so one sync. Reads come after the changes that were requested with them, so that they see only durable entries.
  */
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { LogDatabase, type Outcome } from './logDatabase.ts';

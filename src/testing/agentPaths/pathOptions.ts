@@ -44,7 +44,7 @@ export interface AgentPathsOptions {
   outside?: Outside;
   /** Tools whose results are made up instead of executed. Default: none. */
   stubs?: 'all' | readonly string[];
-  /** What the cases cover together: each transition (default), or each pair of successive ones. */
+  /** The goal that the cases cover together: each transition (default), or each pair of successive ones. */
   cover?: 'transitions' | 'pairs';
   /** The moves that a case may contain besides requests, replies and decisions. Default: all. */
   moves?: readonly (

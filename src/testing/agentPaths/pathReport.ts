@@ -56,7 +56,7 @@ export interface AgentPathsReport {
   readonly taken: readonly ChartTransition[];
   /** Transitions that this agent can take, but that no case took. */
   readonly missed: readonly ChartTransition[];
-  /** The transitions that this agent cannot take, with what they need. */
+  /** The transitions that this agent cannot take, with their requirements. */
   readonly outOfReach: readonly (ChartTransition & { readonly needs: string })[];
   /** Transitions that no case can take, with the reason in `why`. */
   readonly notTried: readonly (ChartTransition & { readonly why: string })[];

@@ -113,7 +113,7 @@ export class Explorer {
     });
   }
 
-  /** Equal keys have equal futures if the projection contains what the guards depend on. */
+  /** Equal keys have equal futures if the projection contains the facts that guards depend on. */
   key(situation: Situation): string {
     const key = this.#keys.get(situation) ?? this.#keyOf(situation);
     this.#keys.set(situation, key);

@@ -24,7 +24,7 @@ export interface CoverOptions {
   limit?: number;
 }
 const LIMIT = 100_000;
-/** How many of a path's last events its name contains. */
+/** The number of a path's last events that its name contains. */
 const NAMED = 5;
 type Event = { type: string };
 

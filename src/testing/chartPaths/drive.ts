@@ -1,6 +1,6 @@
 /**
  * Drives a path through the real driver. Invariant: after every step the chart has the state of the path, by the same
- * intermediate states. It has logged, requested and sent what the pure transition returns.
+ * intermediate states. It has logged, requested and sent the effects that the pure transition returns.
  */
 import type { AnyMachineSnapshot, AnyStateMachine, InspectionEvent } from 'xstate';
 import type { LogEntry } from '../../../machines/internal.ts';

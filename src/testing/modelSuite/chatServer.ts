@@ -1,6 +1,6 @@
 /**
- * A chat completions server on the loopback interface for the model suite, and what a request must contain when it
- * arrives. Invariant: the case determines the answer to each request. The server does not depend on the model that calls
+ * A chat completions server on the loopback interface for the model suite, and the required contents of an arriving request. Invariant:
+ * the case determines the answer to each request. The server does not depend on the model that calls
  * it, and only the public format of requests counts, so each adapter may add fields.
  */
 import assert from 'node:assert/strict';

@@ -1,6 +1,6 @@
 /**
- * The inputs of a case of the request loop suite: an engine's session with a model and tools of the suite. Invariant: a
- * case reads only what a caller can read: the handle, its nodes, the session, the callbacks.
+ * The inputs of a case of the request loop suite: an engine's session with a model and tools of the suite. Invariant: a case reads only
+ * the facts that a caller can read: the handle, its nodes, the session, the callbacks.
  */
 import assert from 'node:assert/strict';
 import type { Json, Usage } from '../../../machines/vocabulary.ts';

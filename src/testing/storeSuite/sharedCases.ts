@@ -247,7 +247,10 @@ export const actCases: readonly StoreCase[] = [
   ],
 ];
 
-/** A holder that has begun with the act `a`, and whose lease is over. `answer`: what the asker receives, or the code of its error. */
+/**
+ * A holder that has begun with the act `a`, and whose lease is over. `answer`: the value that the asker receives, or the code of its
+ * error.
+ */
 async function begunAndLost(store: LogStore, other: ActingStore, endLeases: (() => unknown) | undefined) {
   const old = await store.open('c');
   takesActs(old);

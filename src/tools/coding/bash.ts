@@ -1,6 +1,6 @@
 /**
- * The Bash tool runs one shell command. Rule: a command starts in the conversation's working directory, whatever ran
- * before. It cannot read the program's standard input, and no process of it survives the call, unless the call asks for
+ * The Bash tool runs one shell command. Rule: each command starts in the conversation's working directory. It cannot read the program's
+ * standard input, and no process of it survives the call, unless the call asks for
  * the background.
  */
 

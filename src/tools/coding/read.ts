@@ -114,7 +114,7 @@ async function hashOfFile(file: FileHandle): Promise<string | undefined> {
   return hashOf(bytes.subarray(0, bytesRead));
 }
 
-/** Both are undefined where the whole file is meant. */
+/** Both are undefined for the whole file. */
 type Range = { first: number | undefined; count: number | undefined };
 
 async function answer(file: FileHandle, place: Place, range: Range, { signal }: ToolContext): Promise<ToolResult> {

@@ -1,6 +1,6 @@
 /**
- * Reads a text file line by line. Rule: memory is bounded by one chunk and one cut line, whatever the file contains,
- * and nothing is read beyond what the caller takes. Lines end with LF; a CR before it is dropped. Bytes that are not
+ * Reads a text file line by line. Rule: memory is bounded by one chunk and one cut line, for any file, and nothing is read beyond the
+ * lines that the caller takes. Lines end with LF; a CR before it is dropped. Bytes that are not
  * UTF-8 become U+FFFD.
  */
 import type { FileHandle } from 'node:fs/promises';

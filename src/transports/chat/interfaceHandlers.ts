@@ -1,6 +1,6 @@
 /**
- * HTTP handlers for AG-UI and AI SDK pages: each request starts one run and streams it. Rule: the log is the history,
- * whatever the page sends. A decision names the suspension that the page showed, and a late answer starts nothing. Every
+ * HTTP handlers for AG-UI and AI SDK pages: each request starts one run and streams it. Rule: the log is the history, regardless of the
+ * messages that the page sends. A decision names the suspension that the page showed, and a late answer starts nothing. Every
  * response ends.
  */
 import type { Agent } from '../../agent.ts';

@@ -1,6 +1,6 @@
 /**
  * The entries and live signals of one conversation for all its readers: one list, in which each reader has its own place.
- * Invariant: an item costs the same whatever the length of the log and the number of readers. Items that no reader needs
+ * Invariant: an item has the same cost for any length of the log and any number of readers. Items that no reader needs
  * are not kept. Readers stay when the conversation is released, and continue when it is opened again.
  */
 import type { Subscription } from 'rxjs';

@@ -78,7 +78,7 @@ export class EventStream {
     this.#pump();
   }
 
-  /** The sink is not ready, and the client has taken a part of what was written. */
+  /** The sink is not ready, and the client has taken a part of the written bytes. */
   progress(): void {
     this.#hasRead = true;
   }

@@ -123,7 +123,7 @@ export class StoreLink implements RemoteLink {
 
   /** Resolves when the effect of the act is in this log. */
   async ask(act: object): Promise<RemoteAnswer> {
-    // What came as JSON; fields that are undefined are left out.
+    // The request as JSON; fields that are undefined are left out.
     const asked = { ...(JSON.parse(requestJson(act)) as object), actId: this.#options.newId() } as Act;
     const { entries, ...answer } = (await this.#answer(asked)) as { [key: string]: Json };
     if (typeof entries === 'number') await this.#upTo(entries);

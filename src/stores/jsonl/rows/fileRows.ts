@@ -57,7 +57,7 @@ export class OpenLogRow {
       // A list has read it from the file already.
       if (entry.seq < this.next) continue;
       this.next = entry.seq + 1;
-      // An entry that its owner can change may not be what was stored.
+      // An entry that its owner can change may differ from the stored one.
       if (!Object.isFrozen(entry)) this.isKnown = false;
       if (this.isKnown) this.row = addToRow(this.row, entry, id);
     }

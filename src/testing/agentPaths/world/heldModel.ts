@@ -1,5 +1,5 @@
 /**
- * The model of an agent under test. The script determines what it replies and when. Invariant: a call waits until it is
+ * The model of an agent under test. The script determines its replies and their times. Invariant: a call waits until it is
  * answered. Sub-agents are not scripted: they call each tool that their task names, then submit.
  */
 import { type Model, ModelError, type ModelPart, type ModelRequest } from '../../../models/model.ts';

@@ -248,7 +248,7 @@ const canonicalOf = (args: unknown): string => {
   }
 };
 
-/** Returns the differences between what the executions did and what their tools declare. */
+/** Returns the differences between the behaviour of executions and the declarations of their tools. */
 export function declarationFaults({ executions }: Pick<ToolWatch, 'executions'>, clean = new CleanEffects()): string[] {
   const faults: string[] = [];
   for (const execution of executions) {

@@ -1,6 +1,6 @@
 /**
  * BashOutput and KillBash: the output of a command in the background, and its end. Rule: they reach the commands of
- * their own conversation only. An id that is not known is reported with what may have become of its command.
+ * their own conversation only. An unknown id is reported with the possible fates of its command.
  */
 import * as z from 'zod';
 import { defineTool, type Tool, type ToolResult, toolResult } from '../../tool.ts';
@@ -81,7 +81,7 @@ function reading(command: BackgroundCommand): ToolResult {
   return toolResult.success(commandText(command.read(), [state]));
 }
 
-/** How a command ended, in a few words. */
+/** The end of a command, in a few words. */
 export function endText({ end, timeoutMs }: Pick<BackgroundCommand, 'end' | 'timeoutMs'>): string {
   if (end === undefined) return 'still running';
   if (end.kind === 'not_started') return `bash could not be started: ${end.why}`;

@@ -12,7 +12,7 @@ export function commandText(output: Output, notes: readonly string[]): string {
   return [...(printed === '' ? [] : [printed]), ...[...fileNotes, ...notes].map((note) => `[${note}]`)].join('\n');
 }
 
-/** How a command ended, for the brackets. Empty if it succeeded. */
+/** The end of a command, as notes in brackets. Empty if it succeeded. */
 export function endNotes(end: Exclude<ShellEnd, { kind: 'not_started' }>, timeoutMs: number): string[] {
   if (end.kind === 'timeout') {
     const unended = end.unended > 0 ? [`${end.unended} of its processes could not be ended`] : [];

@@ -1,6 +1,6 @@
 /**
- * Finds a text in the text of a file. Rule: the time grows with the sum of both lengths, whatever they contain, because a
- * model writes both. A line end is found whether the file has LF or CR LF there.
+ * Finds a text in the text of a file. Rule: the time grows with the sum of both lengths, for any contents, because a model writes both. A
+ * line end is found whether the file has LF or CR LF there.
  */
 export interface TextPlace {
   at: number;
