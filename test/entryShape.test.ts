@@ -138,7 +138,7 @@ describe('a log that lacks an entry', () => {
     [0, 1, 2, 3, 4],
   ];
 
-  /** A store of somebody's own that gives these entries and takes anything. */
+  /** A custom store that gives these entries and takes anything. */
   function giving(entries: readonly LogEntry[]): LogStore & { appended: LogEntry[] } {
     const appended: LogEntry[] = [];
     return {

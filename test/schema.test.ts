@@ -12,7 +12,7 @@ const WIRE = new Set(['user-message', 'agent-output', 'tool-result', 'run-stop']
 const readerTakes = (value: unknown): boolean => WIRE.has(readEntry(value).reading.type);
 const schemaTakes = (value: unknown): boolean => wireEventSchema.safeParse(value).success;
 
-/** Wire events with one field of one level exchanged, because a reader and a schema could differ there. */
+/** Wire events in which one field is replaced by a field of another event, because a reader and a schema could differ there. */
 const mutated = fc
   .tuple(
     wireEvent,
@@ -30,7 +30,7 @@ const mutated = fc
     return copy;
   });
 
-/** A cycle ends by a stop of an unknown reason too: the reader takes it as an error. */
+/** A stop with an unknown reason ends a cycle too: the reader reads it as an error. */
 const isOddStop = (value: unknown): boolean =>
   typeof value === 'object' &&
   value !== null &&

@@ -1,6 +1,6 @@
 /**
- * The house rules that no compiler holds: who may import whom, how large files, folders and functions may be, and which words
- * name things. Rule: no list of exceptions.
+ * The house rules that no compiler checks: allowed imports, the sizes of files, folders and functions, and the words in names. Rule: no
+ * list of exceptions.
  */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';

@@ -1,8 +1,8 @@
-/** Each way in which a limited wait or an effect ends, and that nothing of it is left. */
+/** Each end of a limited wait or an effect, and the release of its resources. */
 import { describe, expect, it, vi } from 'vitest';
 import { awaitAll, closedAtAbort, EffectAbort, nextTurn, within } from '../src/timeLimit.ts';
 
-/** Timers that fire when the test says so, and the listeners of a signal. */
+/** Timers that fire on the test's request, and the listeners of a signal. */
 function watched() {
   const timers: { ms: number; fire: () => void }[] = [];
   const controller = new AbortController();

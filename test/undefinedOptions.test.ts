@@ -1,4 +1,4 @@
-/** Invariant: an option with the value undefined is as if it were not given, also in nested objects. */
+/** Invariant: an option with the value undefined equals an absent one, also in nested objects. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { tmpdir } from 'node:os';

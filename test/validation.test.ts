@@ -1,4 +1,4 @@
-/** What each validator accepts, on both sides of its boundaries, and what a refusal says and does not say. */
+/** The accepted values of each validator, on both sides of its boundaries, and the contents of a refusal. */
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { ConfigurationError } from '../src/errors.ts';

@@ -1,8 +1,8 @@
 /**
  * One run of 200 rounds: the bytes of its log, and the cost of round 200 compared with round 20. The model is a
  * generator in this process, so no request is serialised; only the copy of a list remains of the construction of a
- * request. Then what it costs to open a log of 1,000 to 100,000 entries and to view it, beside parsing its lines, and
- * for how long opening blocks the event loop.
+ * request. Then the cost of opening and viewing a log of 1,000 to 100,000 entries, compared with parsing its lines, and the time for
+ * which opening blocks the event loop.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
 /**
- * What many conversations on disk cost a store: the first list ever, the first list after a start, a page of 100, an append
- * that a list follows, and an opening. `node test/bench/listBench.mjs 1000 10000`; default: 1,000, 10,000 and 100,000.
+ * The cost of many conversations on disk for a store: the first list ever, the first list after a start, a page of 100, an append that a
+ * list follows, and an opening. `node test/bench/listBench.mjs 1000 10000`; default: 1,000, 10,000 and 100,000.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
 /**
- * runchart as a server beside a server that is written by hand for the same job, in one run: CPU of a turn, cancels under load,
- * long logs, many tools, what is held afterwards, hostile clients and many conversations on disk. It prints one table.
+ * runchart as a server, compared with a server that is written by hand for the same job, in one run: CPU of a turn, cancels under load,
+ * long logs, many tools, resources held afterwards, hostile clients and many conversations on disk. It prints one table.
  * `node test/bench/serverBench.mjs --most` also measures 100,000 conversations on disk. Other arguments name parts.
  */
 import { cancelUnderLoad, cpuOfTurns, heldAfterwards, hostileMix } from './server/loads.mjs';
@@ -9,7 +9,7 @@ import { start } from './server/remote.mjs';
 const rows = [];
 const figure = (value, digits) => (value === undefined ? '' : value.toFixed(value >= 100 ? 0 : digits));
 
-/** A row whose aim is a ratio to what is done by hand, or a bound in the unit of the figure. */
+/** A row whose aim is a ratio to the server by hand, or a bound in the unit of the figure. */
 function add(name, { measured, byHand, ratioMax, max, unit = 'ms' }) {
   const ratio = byHand === undefined ? undefined : measured / byHand;
   const isMissed = (ratioMax !== undefined && ratio > ratioMax) || (max !== undefined && measured > max);

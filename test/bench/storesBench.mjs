@@ -1,7 +1,7 @@
 /**
  * Appends a second of each store: one conversation that waits for each append, and a hundred that do so at once. Beside them: a line and
  * an fsync, and one transaction for each append. `node test/bench/storesBench.mjs 3`: seconds for each figure. Needs Node 22.13 for
- * SQLite and Debian's PostgreSQL for the rest; what is missing is left out. Run it on a machine that does nothing else.
+ * SQLite and Debian's PostgreSQL for the rest; missing stores are left out. Run it on a machine that does nothing else.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -28,7 +28,7 @@ const entryOf = (id, seq) => ({
 /** Appends a second, of `count` writers that each wait for their own append. */
 async function rate(count, makeWriter) {
   const writers = await Promise.all(Array.from({ length: count }, (_, index) => makeWriter(`c${index}`)));
-  // The first appends compile what they need.
+  // The first appends compile the code that they need.
   const begin = performance.now() + 500;
   const end = begin + seconds * 1000;
   const counts = writers.map(async ({ append }) => {
@@ -89,7 +89,7 @@ async function postgres() {
   return hasPostgres ? startPostgres() : undefined;
 }
 
-/** One transaction for each append, as a program writes it that knows nothing of leases. */
+/** One transaction for each append, as a program without leases writes it. */
 async function transactions(pool, count) {
   const table = `plain_${count}`;
   await pool.query(

@@ -1,7 +1,7 @@
 /**
  * `npm run bench:typing`: the time from a key to its character on the screen, while a reply streams at 500 tokens a second
- * and after 10,000 lines of conversation. The built program runs on a pseudo-terminal. Beside it runs the least that can
- * echo a key: a program of Node that writes each character back. Both are typed into in turn, so load of the machine
+ * and after 10,000 lines of conversation. The built program runs on a pseudo-terminal. Beside it runs the smallest program that can echo
+ * a key: a program of Node that writes each character back. Both are typed into in turn, so load of the machine
  * delays both.
  */
 import { execFileSync, spawn } from 'node:child_process';
@@ -20,7 +20,7 @@ const LOST_MS = 30_000;
 const WORD_MAX = 40;
 const CLEAR_LINE = '\u0015';
 const LETTERS = 'qxzjvkwy';
-/** Each word begins with letters that stand nowhere else on the screen together. */
+/** Each word begins with letters that occur nowhere else on the screen in this order. */
 const BEGINNING = 'jzq';
 const program = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url));
 const ECHO = `process.stdin.setRawMode(true); process.stdin.on('data', (keys) => process.stdout.write(keys)); process.stdout.write('ready');`;

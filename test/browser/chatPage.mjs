@@ -115,7 +115,7 @@ async function main() {
   const root = createRoot(document.body.appendChild(document.createElement('div')));
   root.render(h(StrictMode, null, h(Chat, { messages })));
   await until('the page', () => document.getElementById('status'));
-  // A person needs this long. Before it, the second mount of StrictMode would stop what the first one sends.
+  // A person needs this long. Before it, the second mount of StrictMode would stop the message of the first one.
   await new Promise((resolve) => setTimeout(resolve, 300));
   if (saved.phase === undefined) return beforeReload();
   if (saved.phase === 'reloaded') return afterReload();

@@ -23,7 +23,7 @@ const FLAGS = [
   '--disable-sync',
 ];
 const LONGEST_MS = 900_000;
-/** The time that a page gets for its result after it has thrown. */
+/** Resolves in the page when its script has written a result. */
 const SILENT_MS = 5000;
 /** Resolves in the page once its script has spoken. */
 const SPOKEN = `new Promise((resolve) => {
@@ -100,7 +100,7 @@ async function evaluated(call, sessionId, url) {
   const expression = `location.href === ${JSON.stringify(url)} ? ${SPOKEN} : undefined`;
   for (;;) {
     const answer = await call('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true }, sessionId)
-      // The document it was asked in went away.
+      // The document of the request has been replaced.
       .catch((error) => (/context|navigated|destroyed/i.test(error.message) ? undefined : Promise.reject(error)));
     if (answer?.result.value !== undefined) return answer;
     await new Promise((resolve) => setTimeout(resolve, 20));
@@ -119,7 +119,7 @@ function protocolOf(browser) {
   };
   const give = (text) => {
     const { id, result, error, method, params } = JSON.parse(text);
-    // A script that threw does not speak, unless it was a rejection that somebody takes up later.
+    // A script that threw writes no result, unless its error was a rejection that is handled later.
     if (method === 'Runtime.exceptionThrown') {
       const { exception, text: said } = params.exceptionDetails;
       setTimeout(() => refuseAll(`the page threw ${exception?.description ?? said}`), SILENT_MS).unref();

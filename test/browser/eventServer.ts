@@ -66,7 +66,7 @@ export async function eventServer() {
       return response;
     },
   }) as Server;
-  /** A page that is away cannot be cut off. */
+  /** A page without a connection cannot be cut off. */
   async function cut(): Promise<void> {
     if (!listens) {
       back = new Promise((resolve) => {

@@ -18,7 +18,7 @@ const until = async (what, holds) => {
   throw new Error(`${what} did not happen: ${document.body.textContent}`);
 };
 
-/** Counts what is open. */
+/** Counts open resources. */
 function counted(agent, counts) {
   return {
     async open(id) {
@@ -102,7 +102,7 @@ async function main() {
   );
   const texts = [await chatted('own'), await chatted('remote')];
   const twin = element('twin', 'text').textContent;
-  // The connection is cut, and the page sees what another client does then.
+  // The connection is cut, and the page then receives the acts of another client.
   await fetch('/cut');
   await until('another message', shows('remote', 'text', 'paid thinking paid'));
   texts.push(element('remote', 'text').textContent);

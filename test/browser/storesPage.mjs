@@ -1,4 +1,4 @@
-/** In a page: the store suite on `indexedDbStore`, and what another page of the same origin finds. */
+/** In a page: the store suite on `indexedDbStore`, and the logs that another page of the same origin finds. */
 import { indexedDbStore } from '../../src/browser.ts';
 import { createAgent } from '../../src/index.ts';
 import { logStoreSuite } from '../../src/testing/storeSuite/logStoreSuite.ts';

@@ -1,4 +1,4 @@
-/** The window to go on with after a model refused a request as too long, by the words of several servers. */
+/** The window for a continuation after a model refused a request as too long, by the words of several servers. */
 import { expect, test } from 'vitest';
 import { windowAfter } from '../../src/cli/models/contextRecovery.ts';
 

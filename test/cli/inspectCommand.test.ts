@@ -1,4 +1,4 @@
-/** `runchart inspect <log>` with a log that is no log of this library: what the page receives. */
+/** `runchart inspect <log>` with a log that is no log of this library: the events that the page receives. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { inspectCommand } from '../../src/cli/inspectCommand.ts';
 import { ConfigurationError } from '../../src/errors.ts';
 import { Watcher } from '../inspect/pageWatcher.ts';
 
-/** Shows the events of a file, and returns what a page receives of them. */
+/** Shows the events of a file, and returns the messages that a page receives about them. */
 async function shown(...events: object[]) {
   const folder = await mkdtemp(join(tmpdir(), 'runchart-inspect-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));

@@ -31,7 +31,7 @@ async function modelOf(options: ModelOptions, files: { [path: string]: Configura
   return chosenModel(options, await loadConfiguration({ cwd, trusted }), cwd);
 }
 
-/** A provider as a package of the AI SDK, which says where it lies. */
+/** A provider as a package of the AI SDK; its `provider` is its folder. */
 async function installed(folder: string, name = 'a-provider', more = ''): Promise<void> {
   const at = `${folder}/node_modules/${name}`;
   await write(

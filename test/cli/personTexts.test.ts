@@ -1,4 +1,4 @@
-/** Texts of a session for a person: exported blocks hold any text, and a command's output says how much it lacks. */
+/** Texts of a session for a person: exported blocks hold any text, and a cut output of a command shows the size of the missing part. */
 import { getEventListeners } from 'node:events';
 import { tmpdir } from 'node:os';
 import { expect, onTestFinished, test, vi } from 'vitest';

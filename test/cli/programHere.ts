@@ -1,6 +1,6 @@
 /**
- * The program `runchart` in this process: its arguments, its environment, what is piped in or typed on a terminal, and
- * both of its outputs. Invariant: after its end the process is as before. Its user lists the test file as APART.
+ * The program `runchart` in this process: its arguments, its environment, its piped or typed input, and both of its outputs. Invariant:
+ * after its end the process is as before. Its user lists the test file as APART.
  */
 import { PassThrough, type Readable } from 'node:stream';
 import { expect, onTestFinished, vi } from 'vitest';
@@ -26,14 +26,14 @@ export interface Program {
   readonly stderr: string;
   readonly ended: Promise<Program>;
   says(text: string): Promise<void>;
-  /** What a signal of the system does. */
+  /** Delivers a signal of the system. */
   signal(name: NodeJS.Signals): void;
 }
 export interface Surroundings {
   env?: Record<string, string>;
   /** Text that is piped in. */
   input?: string | undefined;
-  /** A terminal whose person types what is pushed here. */
+  /** A terminal whose person types the pushed text. */
   typed?: PassThrough | undefined;
 }
 

@@ -1,4 +1,7 @@
-/** `runchart serve` over HTTP, in this process: its address, its token, its refusals, other origins, and what its end releases. */
+/**
+ * `runchart serve` over HTTP, in this process: its address, its token, its refusals, other origins, and the resources that its end
+ * releases.
+ */
 import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { createServer, request } from 'node:http';
 import { type AddressInfo, Server } from 'node:net';

@@ -1,4 +1,4 @@
-/** The connections of the program to MCP servers: their end in every state, what a request waits for, and the lists of tools. */
+/** The connections of the program to MCP servers: their end in every state, the waits of a request, and the lists of tools. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** MCP servers from files: which entries start, what the others say, and the tools that an agent has of them. */
+/** MCP servers from files: the entries that start, the messages about the others, and the tools that an agent has of them. */
 import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

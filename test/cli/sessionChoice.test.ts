@@ -1,4 +1,6 @@
-/** Which session a word, a number or an option means, at the edges: other directories, the open session, letters of any case, links. */
+/**
+ * The session that a word, a number or an option selects, at the edges: other directories, the open session, letters of any case, links.
+ */
 import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** The connection of a remote conversation: cut, restarted, refused, shared, and answered by servers that lie. */
+/** The connection of a remote conversation: cut, restarted, refused, shared, and answered falsely. */
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import type { Observable } from 'rxjs';
 import { expect, it } from 'vitest';

@@ -32,7 +32,7 @@ it.each(COUNTS)('of %i rows a list has as many as its limit, in order and each o
     const rows = await client.list(limit === undefined ? {} : { limit });
     const wanted = Math.min(count, limit ?? count);
     expect([limit, rows.map(({ id }) => id)]).toEqual([limit, Array.from({ length: wanted }, (_, at) => `c${at}`)]);
-    // Nothing is asked for beyond the limit.
+    // No row beyond the limit is requested.
     expect(limits.reduce((sum, each) => sum + each, 0)).toBeLessThanOrEqual(limit ?? count + PAGE_MOST);
   }
 });

@@ -53,7 +53,7 @@ export interface RestartingServer {
   restart(): Promise<void>;
 }
 
-/** A server of an agent; `around` may stand between a request and the handlers. */
+/** A server of an agent; `around` may intercept a request before the handlers. */
 export async function serverOf(
   options: AgentMaker,
   {
@@ -87,7 +87,7 @@ export async function remote(options: AgentMaker, by?: string): Promise<World> {
   return { name: 'remote', open: (id) => client.open(id), restart: () => server.restart() };
 }
 
-/** A proxy that cuts its connections when told, until the end of the test. */
+/** A proxy that cuts its connections on request, until the end of the test. */
 export async function proxyOf(base: string): Promise<{ base: string; cut(): number; opened(): number }> {
   const sockets = new Set<Socket>();
   let opened = 0;
@@ -122,7 +122,7 @@ export async function proxyOf(base: string): Promise<{ base: string; cut(): numb
   };
 }
 
-/** What a subscriber has received. */
+/** The values that a subscriber has received. */
 export function collected<T>(source: Observable<T>): T[] {
   const values: T[] = [];
   source.subscribe({ next: (value) => void values.push(value) });
@@ -141,7 +141,7 @@ export function comparable<T>(value: T): T {
   return JSON.parse(text) as T;
 }
 
-/** All that a conversation shows. */
+/** All public values of a conversation. */
 export const shown = (conversation: Either) => {
   const { id, owner, status, state, pending, unsettled, queue, inFlight } = conversation;
   const [view, log, messages] = [conversation.view(), conversation.log(), conversation.messages()];

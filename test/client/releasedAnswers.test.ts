@@ -1,4 +1,4 @@
-/** Whatever way a request takes, nothing of it is left: no timer, no listener on the signal, and no open body. */
+/** A request leaves nothing, however it ends: no timer, no listener on the signal, and no open body. */
 import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readBody, ServerCalls } from '../../src/client/serverCalls.ts';

@@ -1,4 +1,7 @@
-/** What each member of a remote conversation asks its server for, and what the store link makes of it for another process: by tables of all acts. */
+/**
+ * The request of each member of a remote conversation to its server, and the form that the store link gives it for another process, by
+ * tables of all acts.
+ */
 import { describe, expect, it } from 'vitest';
 import { type Content, RunchartError, SessionBusyError } from '../../src/index.ts';
 import { errorOfCode } from '../../src/remote/errorOfCode.ts';

@@ -112,7 +112,7 @@ describe('the status', () => {
     log.takeOverview(overview(length, 'active'), asked);
     expect(log.status).toBe('active');
     log.takeSignal({ type: 'status', status: 'cancelling' } as Live);
-    // The answer knows entries that are not here, and was given before the signal.
+    // The answer includes entries that have not arrived here, and is older than the signal.
     log.takeOverview(overview(length + 3, 'idle'), asked);
     expect(log.status).toBe('cancelling');
     log.takeOverview(overview(length + 4, 'waiting'), log.statusChanges);
@@ -157,7 +157,7 @@ describe('the end', () => {
     const streams: readonly Observable<unknown>[] = [log.log$(0), log.live$, log.view$];
     for (const stream of streams) {
       stream.subscribe(observer);
-      // A subscriber without an error handler is no fault of the host: the connection's state says what is wrong.
+      // A subscriber without an error handler is no fault of the host: the connection's state contains the error.
       stream.subscribe(() => undefined);
     }
     log.takeSignal({ type: 'text-delta', runId: 'r', text: 'half' });

@@ -52,7 +52,7 @@ function connected(log: RemoteLog, entries: readonly LogEntry[], createdAt: numb
   for (const entry of entries) log.takeEntry(JSON.parse(JSON.stringify(entry)));
 }
 
-/** All that a conversation shows of the log. */
+/** All values of a conversation that come from the log. */
 function fieldsOf(log: RemoteLog): object {
   const { owner, status, state, pending, unsettled, queue, inFlight, runId, hasSubAgents, entries } = log;
   const [view, messages] = [log.view(), log.messages()];
@@ -81,7 +81,7 @@ type Step = 'text' | 'other' | 'lost' | 'reset' | 'entry';
 const STEPS: readonly Step[] = ['text', 'other', 'lost', 'reset', 'entry'];
 const LENGTH = 5;
 
-/** By hand: what a reply has streamed after these steps; null between replies. */
+/** By hand: the streamed text of a reply after these steps; null between replies. */
 function expectedText(steps: readonly Step[]): string | null {
   let text: string | null = null;
   let isCut = false;

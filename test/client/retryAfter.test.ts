@@ -1,4 +1,4 @@
-/** What a client keeps of its waits: as long as the server asks, on every path, and no listener afterwards. */
+/** The waits of a client: as long as the server requests, on every path, and without a listener afterwards. */
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { EventReader } from '../../src/client/eventReader.ts';
@@ -26,7 +26,7 @@ const STREAM = { 'content-type': 'text/event-stream' };
 const target = { wanted: 0, connected() {}, take() {}, flush() {}, lost() {}, failed() {} };
 const listeners = ({ signal }: AbortController): number => getEventListeners(signal, 'abort').length;
 
-/** What asks the server until it answers: a request, and the events of a conversation. */
+/** The requests that are repeated until the server answers: a request, and the events of a conversation. */
 const PATHS: Readonly<Record<string, (waiting: Waits, abort: AbortController) => Promise<unknown>>> = {
   'a request': ({ calls }, { signal }) => calls.call('GET', '/c', { signal }),
   events: ({ calls, setTimer }, abort) => {
@@ -37,7 +37,7 @@ const PATHS: Readonly<Record<string, (waiting: Waits, abort: AbortController) =>
 };
 
 const PASSING = [408, 429, 502, 503, 504];
-/** The seconds of the header, and how long the client waits at least: an odd or a long one counts for nothing. */
+/** The seconds of the header, and the shortest wait of the client: an odd or a long value is ignored. */
 const HEADERS: readonly (readonly [string | undefined, number])[] = [
   [undefined, 0],
   ['0', 0],

@@ -1,4 +1,4 @@
-/** A remote conversation shows and does what an embedded one does: each scenario is lived in both, and compared. */
+/** A remote conversation behaves like an embedded one: each scenario runs in both, and the results are compared. */
 import { expect, it } from 'vitest';
 import * as z from 'zod';
 import {
@@ -373,7 +373,7 @@ it('a resumption that the store refuses', () => {
       await expect.poll(() => conversation.inFlight?.text).toBe('a');
       await run.cancel();
       const { termination, cause, error } = await conversation.resume().result;
-      // A server keeps the message of its store to itself.
+      // A server does not send the message of its store.
       return [termination, cause, error?.code];
     },
   );

@@ -1,4 +1,4 @@
-/** Every kind of answer that a client may get: its error, its class, how often the request is repeated, and what each request carries. */
+/** Every kind of answer that a client may get: its error, its class, the number of repetitions, and the contents of each request. */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { SimulatedClock } from 'xstate';
 import { EventReader } from '../../src/client/eventReader.ts';

@@ -228,7 +228,7 @@ describe('a fallback', () => {
       const nextModel = (entries: LogEntry[]) => preparers.skipping(models, 0, entries).nextModel ?? 1;
       for (let at = 0; at <= steers; at += 1) expect(nextModel(request(0, steers, [at]))).toBe(2);
       expect(nextModel(request(0, steers, []))).toBe(1);
-      // What an earlier request showed is described to the model in words.
+      // Images of an earlier request are described to the model in words.
       expect(nextModel([...request(0, 1, [0, 1]), ...request(4, steers, [])])).toBe(1);
     },
   );

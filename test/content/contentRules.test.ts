@@ -1,5 +1,5 @@
 /**
- * Images and files between a caller, a store and a model, at each bound: what a store may answer, what is kept of a result whose
+ * Images and files between a caller, a store and a model, at each bound: the valid answers of a store, the kept part of a result whose
  * bytes cannot be stored, names, texts by their media type, and the fallback model that can see a request.
  */
 import { describe, expect, it } from 'vitest';
@@ -70,7 +70,7 @@ describe('the parts of a message', () => {
     const error = await Promise.resolve(kept).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(NotStored);
     expect(error).toMatchObject({ code: 'store', part, message: expect.stringContaining('full') });
-    // A result keeps what can be kept, and the error of the store is passed on as it is.
+    // A result keeps the parts that can be stored, and the error of the store is passed on unchanged.
     await expect(handleOf({ putBlob }).keep(readContent([...content]))).rejects.toThrow('full');
   });
 
@@ -262,7 +262,7 @@ describe('the next fallback model', () => {
   ])('for %s is the first that accepts all of it, and none if none does', (_, parts, expected) => {
     const preparers = new AttachmentPreparers({}, undefined);
     const next = ORDER.map((__, index) => preparers.skipping(ORDER, index, asked(...parts)).nextModel ?? index + 1);
-    // After the last one there is none, which the length of the list says.
+    // After the last model there is none, which the length of the list represents.
     expect(next).toEqual(expected);
     for (const [index, at] of expected.entries())
       if (at === index + 1 && at < ORDER.length) expect(preparers.skipping(ORDER, index, asked(...parts))).toEqual({});

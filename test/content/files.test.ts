@@ -1,4 +1,4 @@
-/** Tests the validation of files at their entry points, and what a model receives of them. */
+/** Tests the validation of files at their entry points, and the form in which a model receives them. */
 import { describe, expect, it, vi } from 'vitest';
 import type { Json, Message, StoredPart } from '../../machines/vocabulary.ts';
 import { Attachments, readContent, readMessage } from '../../src/content/content.ts';

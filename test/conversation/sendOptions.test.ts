@@ -1,4 +1,4 @@
-/** The options of a message, and the fields that a host sends about a call: what is taken, what is copied, and what is refused. */
+/** The options of a message, and the fields that a host sends about a call: accepted, copied and refused values. */
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { field, fieldsOf, readCallId, textField } from '../../src/conversation/hostInput.ts';

@@ -13,7 +13,7 @@ if (!run) throw new Error(`no run is named ${name}`);
 
 /** The place of the log. */
 export const place = path;
-/** The moment: its kind, its number, and what else belongs to it. */
+/** The moment: its kind, its number, and its other details. */
 export const [what, number = 0, detail = 0] = moment
   .split(':')
   .map((part, index) => (index === 0 ? part : Number(part)));

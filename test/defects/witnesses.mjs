@@ -13,7 +13,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
  * For one test of the first tier, and of the whole volume. A limit for tests that hang, far above that of slow ones.
  */
 const HANG_MS = [120_000, 600_000];
-/** Random values of a test are the same in every search, whatever the sources are; each later look uses others. */
+/** Random values of a test are the same in every search, for any sources; each later look uses others. */
 const SEED = 1_000_000;
 const SEED_STEP = 1_000;
 /** For a worker that ignores the request to end. */

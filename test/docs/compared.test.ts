@@ -1,5 +1,6 @@
 /**
- * The comparison with the AI SDK in docs/compared.md: the lines of both versions of each task, and what each server survives. Both run
+ * The comparison with the AI SDK in docs/compared.md: the lines of both versions of each task, and the failures that each server
+ * survives. Both run
  * as processes over HTTP, and are killed by SIGKILL. The pages have the class under `useChat`.
  */
 import { readdirSync } from 'node:fs';
@@ -41,7 +42,7 @@ const SERVERS = [
 const carefulAiSdk = () => chatPlace('stop-ai-sdk');
 
 const request = { text: 'Pay Ann.' };
-/** What a chat contains, as words. */
+/** The contents of a chat, as words. */
 const wordsOf = (messages: { role: string; parts: { type: string; text?: string }[] }[]): string[] =>
   messages.map(({ role, parts }) => `${role}: ${parts.map(({ text = '' }) => text).join('')}`);
 const ended = (page: ChatPage) =>

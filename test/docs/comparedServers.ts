@@ -109,7 +109,7 @@ const CHATS = `
     writeFileSync(fileOf(id), JSON.stringify({ ...(await readChat(id)), ...changes }));
   }`;
 const idOf = "(url) => new URL(url).pathname.split('/').at(-1)";
-/** What each file needs to be a server. */
+/** The code that each file needs to be a server. */
 const ROUTES = {
   'approval-runchart': "import { handler } from './approval-runchart.ts'; const answer = handler;",
   /** With the policy that continues an interrupted run. */

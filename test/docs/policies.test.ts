@@ -115,7 +115,7 @@ describe('docs/policies.md', () => {
     .filter((file) => !/(policies|policyRows|options)\.ts$/.test(file))
     .map((file) => read(file).replace(/^\s*(\/\*\*|\*|\/\/).*$/gm, ''));
 
-  /** Policies that a function beside their definition reads: whoever calls it uses them. */
+  /** Policies that a function beside their definition reads: each caller of the function uses them. */
   const readers = new Map([
     ['fallbackModels', 'modelsOf'],
     ...['baseMs', 'factor', 'capMs', 'jitter'].map((name) => [name, 'backoffMs'] as const),

@@ -1,4 +1,4 @@
-/** The texts of the repository speak of the project alone. */
+/** The texts of the repository concern the project alone. */
 import { expect, it } from 'vitest';
 import { documents, examples, read } from './documents.ts';
 

@@ -1,4 +1,4 @@
-/** `runchart acp` as a process, with the SDK's own client: what an editor starts. */
+/** `runchart acp` as a process that an editor starts, with the SDK's own client. */
 import { spawn } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * The program on a pseudo-terminal as a person uses it: keys go in, and a screen of 80 columns is read. Invariant: it
- * waits for what is shown, never for a time.
+ * The program on a pseudo-terminal as a person uses it: keys go in, and a screen of 80 columns is read. Invariant: it waits for the shown
+ * text, never for a time.
  */
 import { execFileSync } from 'node:child_process';
 import { setTimeout } from 'node:timers/promises';

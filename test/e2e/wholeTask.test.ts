@@ -201,7 +201,7 @@ describe.skipIf(!hasTerminals || !proves)('a task on a repository', () => {
       title: 'the test of the cart fails: plan, then fix it',
     });
 
-    // The next program shows where it was, and what is gone. Nothing runs again by itself.
+    // The next program shows its last state, and the commands that were lost. Nothing runs again by itself.
     const second = personTerminal({ cwd, env }, ['-c']);
     await second.shows(
       /the plan of this session\n {2}✓ Round the price\n[\s\S]* {2}▸ Run the tests\n! bash_\w+ node --test: it ended when/,
@@ -217,7 +217,7 @@ describe.skipIf(!hasTerminals || !proves)('a task on a repository', () => {
     await second.idle('■ completed');
     expect(passes(cwd)).toBe(true);
 
-    // Another request is taken back: its file is gone, and the others stay.
+    // Another request is undone: its file is gone, and the others stay.
     second.type('add euros\r');
     await second.shows(/┃ Write asks to create src\/euros\.js/);
     await second.answers('y\r', /✓ Write src\/euros\.js[\s\S]*■ completed/);
@@ -253,11 +253,11 @@ describe.skipIf(!hasTerminals || !proves)('a task on a repository', () => {
     expect(resultsIn(original, 'c19')).toEqual([expect.stringContaining('[ended: exit code 0]')]);
     const asked = (entries: readonly LogEntry[]): boolean => JSON.stringify(entries).includes('what has changed?');
     expect([asked(original), asked(forked)]).toEqual([false, true]);
-    // The model of the fork has the task, and nothing of the request that was taken back.
+    // The model of the fork has the task, and no part of the request that was undone.
     const last = JSON.stringify(server.asked.at(-1)?.messages);
     expect(last).toContain('The test passes');
     expect(last).not.toContain('add euros');
-    // The model was told what the kill has ended.
+    // The model received a note about the commands that the kill ended.
     expect(JSON.stringify(server.asked[beforeTheKill.length]?.messages.at(-1))).toContain('is gone');
     expect(server.asked).toHaveLength(beforeTheKill.length + afterTheKill.length + another.length + 1);
   });

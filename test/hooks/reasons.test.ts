@@ -1,4 +1,4 @@
-/** The reasons that hooks give, several prompts of one step, calls that did not run, and what a command is started with. */
+/** The reasons that hooks give, several prompts of one step, calls that did not run, and the input of a command. */
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import * as z from 'zod';

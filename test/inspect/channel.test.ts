@@ -167,7 +167,7 @@ describe('a page of a channel', () => {
       inspector.close();
       inspector.close();
     }
-    // Messages of a channel keep their order: what comes after this one was not sent before it.
+    // Messages of a channel keep their order: a message after this one was not sent before it.
     const last = new BroadcastChannel('runchart-inspector:test');
     onTestFinished(() => last.close());
     last.postMessage({ last: true });

@@ -1,4 +1,4 @@
-/** What an excerpt shows of each kind of value, at each of its limits, and of each shape of a credential. */
+/** The excerpt of each kind of value, at each of its limits, and of each shape of a credential. */
 import { describe, expect, it } from 'vitest';
 import { excerpt, pageJson, withoutCredentials } from '../../src/inspect/excerpt.ts';
 

@@ -1,4 +1,4 @@
-/** The streams of `inspectorHandler`: their signs of life, and what is left when a page, its last one or the agent ends. */
+/** The streams of `inspectorHandler`: their signs of life, and their state after the end of a page, of the last page or of the agent. */
 import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { inspectorHandlerOf } from '../../src/inspect/inspectorHandler.ts';

@@ -1,5 +1,5 @@
 /**
- * How charts are laid out and drawn, with ELK: the library's own charts again, and one of every kind of state. Invariant: a
+ * The layouts and drawings of charts with ELK: the library's own charts again, and one of every kind of state. Invariant: a
  * drawing shows each state once and each transition by one arrow of its level.
  */
 import ELK from 'elkjs/lib/elk.bundled.js';

@@ -1,6 +1,6 @@
 /**
- * What an observer keeps between two uses. A limit of what waits is no limit of the total, and a position in one log is
- * no position in another log of the same id.
+ * The memory of an observer between two uses. A limit of waiting items is no limit of the total, and a position in one log is no position
+ * in another log of the same id.
  */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createAgent, type LogStore, type Model, memoryStore } from '../../src/index.ts';

@@ -62,7 +62,7 @@ const FIRST = [
 ];
 const SECOND = [
   '19 you > runtime: again (plain)',
-  // Its model was not called: the checkpoint has the stop behind it.
+  // Its model was not called: the stop follows the checkpoint.
   '21 runtime > you: error (failed)',
 ];
 

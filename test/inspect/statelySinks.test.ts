@@ -27,7 +27,7 @@ interface Ref {
 }
 const FIELDS = ['context', 'output', 'error'] as const;
 
-/** Every text of a value, also of what JSON leaves out. */
+/** Every text of a value, also of parts that JSON leaves out. */
 function textsOf(value: unknown, seen = new Set<unknown>()): string {
   if (typeof value !== 'object' || value === null) return String(value);
   if (seen.has(value)) return '';

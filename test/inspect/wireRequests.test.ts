@@ -1,4 +1,4 @@
-/** Each request of a page to the inspector: its fields, their boundaries, and what needs no answer. */
+/** Each request of a page to the inspector: its fields, their boundaries, and the requests that need no answer. */
 import { describe, expect, it } from 'vitest';
 import { REQUEST_MAX, readFrame, readRequest } from '../../src/inspect/wire.ts';
 

@@ -1,4 +1,4 @@
-/** Reports of XState apps that connect with the inspector of `@statelyai/inspect`: what a page receives of each. */
+/** Reports of XState apps that connect with the inspector of `@statelyai/inspect`, and the records that a page receives of each. */
 import { describe, expect, it } from 'vitest';
 import type { ChartState } from '../../src/inspect/chart.ts';
 import { Observed } from '../../src/inspect/observed.ts';

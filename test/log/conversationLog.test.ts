@@ -13,7 +13,7 @@ import type { LogHandle } from '../../src/stores/logStore.ts';
 const notice = (text: string): NewEntry => ({ runId: null, type: 'notice', code: 'x', text });
 const textOf = (entry: LogEntry): string => ('text' in entry ? String(entry.text) : entry.type);
 
-/** A handle that stores at once, or when the test says so. */
+/** A handle that stores at once, or on the test's request. */
 function handleOf(kind: 'at once' | 'later') {
   const stored: LogEntry[] = [];
   const appends: { entries: readonly LogEntry[]; resolve(): void; reject(error: Error): void }[] = [];

@@ -14,7 +14,7 @@ interface Told {
   fact: { [field: string]: unknown };
 }
 
-/** What a logger receives for these entries. */
+/** The facts that a logger receives for these entries. */
 function factsOf(entries: readonly LogEntry[], tools: { [callId: string]: string } = {}): Told[] {
   const told: Told[] = [];
   const take = (level: string) => (fact: object) => void told.push({ level, fact: fact as Told['fact'] });

@@ -1,6 +1,6 @@
 /**
- * Secrets in entries and in streamed replies, at each bound: which texts are cleaned, which forms a secret has, and what becomes of
- * two keys, of bytes and of pieces.
+ * Secrets in entries and in streamed replies, at each bound: the cleaned texts, the forms of a secret, and the results for equal keys,
+ * bytes and pieces.
  */
 import { describe, expect, it } from 'vitest';
 import type { NewEntry } from '../../machines/internal.ts';

@@ -1,6 +1,6 @@
 /**
- * The life of an act of the host: every order of events for one act and for two, from each status of the conversation. Clauses over
- * each event say what is right. The fates of acts that are given up are a table, written by hand.
+ * The life of an act of the host: every order of events for one act and for two, from each status of the conversation. Clauses over each
+ * event define the correct result. The fates of acts that are given up are a table, written by hand.
  */
 import { describe, expect, it } from 'vitest';
 import {
@@ -50,7 +50,7 @@ const CALLS: readonly Call[] = [
   { act: { type: 'message.returned' } },
 ];
 
-/** What has happened to the acts of a script so far. */
+/** The progress of the acts of a script so far. */
 interface Moment {
   readonly acts: readonly PendingAct[];
   readonly called: number;
@@ -67,7 +67,7 @@ const idOf = (index: number): string => `act/${index}`;
 const runIdOf = (index: number): string => runOf(`m${index}`);
 const isEnd = (task: ActTask): boolean => task.do === 'return' || task.do === 'answer' || task.do === 'refuse';
 
-/** What can happen next. Images may be stored or lost after their act was given up. */
+/** The possible next events. Images may be stored or lost after their act was given up. */
 function eventsAfter(script: readonly Call[], moment: Moment, standing: Standing): ActEvent[] {
   const { called, isClosed, journal, taken } = moment;
   const next = isClosed ? undefined : script[called];
@@ -106,7 +106,7 @@ function eventsAfter(script: readonly Call[], moment: Moment, standing: Standing
   ];
 }
 
-/** What is wrong with the tasks of one event. */
+/** The faults in the tasks of one event. */
 function faultsOf(script: readonly Call[], before: Moment, event: ActEvent, tasks: readonly ActTask[]): string[] {
   const faults: string[] = [];
   const indexOf = (id: string): number => Number(id.slice('act/'.length));
@@ -163,7 +163,7 @@ function finished(start: Moment): Moment {
 }
 
 const steps = new Set<string>();
-/** Follows each event from each moment that the script can reach. Returns what is wrong, and how many events it followed. */
+/** Follows each event from each moment that the script can reach. Returns the faults, and the number of followed events. */
 function explore(script: readonly Call[], standing: Standing): { faults: string[]; events: number } {
   const faults: string[] = [];
   const seen = new Set<string>();

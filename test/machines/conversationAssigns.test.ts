@@ -10,7 +10,7 @@ const approved = (callId: string) => ({ callId, suspension: 1, decision: { callI
 const retry = (callId: string) => ({ call: { callId, name: 'write' }, suspension: 0 });
 const message = (messageId: string) => ({ messageId, kind: 'followUp' as const, content: [] });
 
-/** What the context holds for each id, and the entry that made it durable. */
+/** The facts of the context for each id, and the entry that made each durable. */
 const IDS = ['a', 'b'] as const;
 const context = {
   open: { suspended: [], kept: [], reruns: [], decisions: IDS.map(approved) },

@@ -1,4 +1,4 @@
-/** What a decision does to a call, for each state of the call and each suspension (docs/approvals.md, Receipts). */
+/** The effect of a decision on a call, for each state of the call and each suspension (docs/approvals.md, Receipts). */
 import { describe, expect, it } from 'vitest';
 import { applyEntry, type Decision, emptyLogState, judgeDecision, type LogEntry } from '../../machines/internal.ts';
 

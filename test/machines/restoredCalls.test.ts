@@ -1,4 +1,6 @@
-/** What a restart does with the open calls of a reply, for each state of each of three calls (docs/internals/lifecycle.md, Resume Gate). */
+/**
+ * The effect of a restart on the open calls of a reply, for each state of each of three calls (docs/internals/lifecycle.md, Resume Gate).
+ */
 import { describe, expect, it } from 'vitest';
 import { applyEntry, dueReplays, emptyLogState, type LogEntry, openCalls } from '../../machines/internal.ts';
 

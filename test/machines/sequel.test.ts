@@ -1,4 +1,4 @@
-/** The entries that may follow in a log, whatever entries before them were lost. */
+/** The entries that may follow in a log after the loss of any entries before them. */
 import { describe, expect, it } from 'vitest';
 import { applyEntry, emptyLogState, type LogEntry, type NewEntry, reconcile } from '../../machines/internal.ts';
 

@@ -1,4 +1,7 @@
-/** Parts of a connection to an MCP server: what a failure says about a call, what an error quotes, which values are secrets, and the tools for resources and prompts. */
+/**
+ * Parts of a connection to an MCP server: the meaning of a failure for a call, the quotations of an error, secret values, and the tools
+ * for resources and prompts.
+ */
 import { describe, expect, it } from 'vitest';
 import { McpConnection } from '../../src/mcp/mcpConnection.ts';
 import { moreTools } from '../../src/mcp/resourceTools.ts';

@@ -1,5 +1,6 @@
 /**
- * An MCP server over Streamable HTTP on loopback, which a test stops, starts again and makes forget. Rule: it notes every request,
+ * An MCP server over Streamable HTTP on loopback, which a test can stop, start again and deprive of its sessions. Rule: it notes every
+ * request,
  * and counts its open connections.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';

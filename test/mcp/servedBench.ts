@@ -11,7 +11,7 @@ export const ALLOWED: ElicitResult = { action: 'accept', content: { allow: true 
 
 type Form = ElicitResult | ((message: string) => ElicitResult | Promise<ElicitResult>);
 
-/** A client of the server. `form`: what its person answers; without one it cannot ask. */
+/** A client of the server. `form`: the answer of its person; without one it cannot ask. */
 export async function clientOf(server: AgentServer, form?: Form) {
   const [ours, theirs] = InMemoryTransport.createLinkedPair();
   await server.connect(theirs);

@@ -1,4 +1,4 @@
-/** What a client of a served agent receives of each end that is no answer, and a transport that cannot start. */
+/** The results of a served agent for its client at each end without an answer, and a transport that cannot start. */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createAgent, type DeepPartial, memoryStore, type Policies } from '../../src/index.ts';
 import { mcpServer } from '../../src/mcp/mcpTools.ts';

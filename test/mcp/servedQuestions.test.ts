@@ -1,4 +1,7 @@
-/** The questions of an agent that an MCP server serves: what a person reads, who decided, and a client that goes away before the answer. */
+/**
+ * The questions of an agent that an MCP server serves: the text for a person, the author of a decision, and a client that disconnects
+ * before the answer.
+ */
 import { McpServer } from '@modelcontextprotocol/server';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import * as z from 'zod';
@@ -169,7 +172,7 @@ describe('several clients of one server', () => {
     for (const { client } of others) await client.close();
     expect(await on.ask({ message: 'a' })).toMatchObject({ text: 'one' });
     await on.server.close();
-    // The one that is still connected.
+    // Only the last connection was still open.
     expect(close).toHaveBeenCalledTimes(1);
   });
 

@@ -1,6 +1,6 @@
 /**
- * An MCP server as a real process, which does what its tools are named after. Rule: it notes each start and each call in files, so
- * a test sees what happened in processes that are dead.
+ * An MCP server as a real process, whose tools behave as their names describe. Rule: it notes each start and each call in files, so a
+ * test sees the events in dead processes.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -2,7 +2,7 @@
 import { expect, it, vi } from 'vitest';
 import { abortableCall } from '../../src/models/wire/abortableCall.ts';
 
-/** A value that comes when the test says so. */
+/** A value that the test delivers. */
 function late<T>() {
   let come: (value: T) => void = () => {};
   const value = new Promise<T>((resolve) => {

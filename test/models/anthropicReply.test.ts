@@ -1,4 +1,4 @@
-/** Tests the Messages API of Anthropic: what its events and its failures become, and what goes back to it. */
+/** Tests the Messages API of Anthropic: the results of its events and failures, and the data that is sent back to it. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { createAgent, defineTool, type Message, memoryStore } from '../../src/index.ts';

@@ -1,4 +1,4 @@
-/** Tests what a model with the Messages API sends, and how it is made. */
+/** Tests the requests of a model with the Messages API, and its options. */
 import { inspect } from 'node:util';
 import { afterEach, describe, expect, expectTypeOf, it, vi } from 'vitest';
 import { ConfigurationError, type Json, type Message, type Model } from '../../src/index.ts';

@@ -1,6 +1,6 @@
 /**
- * The counts of tokens of each wire, and the same reply in each form in which a server may send it. Invariant: the counts are
- * computed in this file by hand, as the rules of each API say.
+ * The counts of tokens of each wire, and the same reply in each form in which a server may send it. Invariant: the counts are computed in
+ * this file by hand, by the rules of each API.
  */
 import { describe, expect, it } from 'vitest';
 import type { Usage } from '../../machines/vocabulary.ts';
@@ -138,7 +138,7 @@ const RESPONSES: typeof CHAT = [
   [null, undefined],
   ...STRANGE.map((odd) => [{ input_tokens: odd, output_tokens: odd }, usage()] as const),
 ];
-/** Here the input excludes what the cache was read and written with. */
+/** Here the input excludes the tokens that were read from the cache and written to it. */
 const MESSAGES: typeof CHAT = [
   [{ input_tokens: 11, output_tokens: 5 }, usage(11, 5)],
   [{ input_tokens: 11, cache_read_input_tokens: 7 }, usage(18, undefined, 7)],

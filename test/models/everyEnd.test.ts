@@ -68,7 +68,7 @@ function attempt(stream: Model['stream'], totalMs: number | false = 9_000) {
   return { clock, abort, made, signals, diagnosed };
 }
 
-/** Each end: the steps of the model, what else happens, and the outcome. `closes`: the iterator must be closed by its reader. */
+/** Each end: the steps of the model, other events, and the outcome. `closes`: the iterator must be closed by its reader. */
 const ENDS: readonly (readonly [string, readonly Step[], 'abort' | 'wait' | '', string, closes: boolean])[] = [
   ['a finish', [TEXT, FINISH, 'hang'], '', 'reply', true],
   ['a finish at once', [FINISH, 'hang'], '', 'reply', true],
@@ -308,7 +308,7 @@ function bySdk(_: string, body: Body): Watched {
 }
 
 const MAKERS = { openai: overHttp, openaiResponses: overHttp, anthropic: overHttp, aiSdk: bySdk } as const;
-/** Each end of a call: the body, what its reader does, and the outcome. `cancels`: the body must be cancelled. */
+/** Each end of a call: the body, the acts of its reader, and the outcome. `cancels`: the body must be cancelled. */
 const CALLS: readonly (readonly [string, Body, 'abort' | 'leave' | '', string | undefined, cancels: boolean])[] = [
   ['the whole reply', 'whole', '', undefined, true],
   ['the whole reply, of a server that closes it', 'whole and closed', '', undefined, false],

@@ -238,7 +238,7 @@ describe('the extra body', () => {
     });
     const plain = await sentBy('responses', { extraBody });
     expect(plain).toMatchObject({ reasoning: extraBody.reasoning, text: extraBody.text });
-    // A model that does not reason is asked for what the extra body names, and for nothing else.
+    // A model that does not reason receives only the request of the extra body.
     const { model, sent: bodies } = onWire(openaiResponses, 'gpt-4o')({ extraBody: { include: ['logprobs'] } });
     await play(model);
     expect(bodies[0]?.include).toEqual(['logprobs']);

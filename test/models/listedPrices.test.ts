@@ -10,7 +10,7 @@ vi.mock('@pydantic/genai-prices', () => ({ calcPrice: () => ({ model_price: list
 
 import { knownModel } from '../../src/models/prices.ts';
 
-/** What a list may hold in a field, with the price that it means. */
+/** The possible values of a field in a list, with the price that each means. */
 const FORMS: readonly (readonly [listed: number | object | undefined, price: number | undefined])[] = [
   [undefined, undefined],
   [0, 0],
@@ -28,7 +28,7 @@ const FIELDS = {
 const withForms = (lists: object[], field: string, at: 0 | 1): object[] =>
   lists.flatMap((each) => FORMS.map((form) => (form[at] === undefined ? { ...each } : { ...each, [field]: form[at] })));
 
-/** The lists of all forms, and in the same order what each says. */
+/** The lists of all forms, and in the same order the meaning of each. */
 const LISTS = Object.values(FIELDS).reduce((lists, field) => withForms(lists, field, 0), [{}] as object[]);
 const PRICES = Object.keys(FIELDS).reduce((lists, field) => withForms(lists, field, 1), [{}] as object[]);
 

@@ -1,4 +1,4 @@
-/** Each case of the model suite fails for each model that is wrong in just what the case checks. */
+/** Each case of the model suite fails for each model with exactly the fault that the case checks. */
 import { describe, expect, it } from 'vitest';
 import { failureOf } from '../../src/models/attemptFailure.ts';
 import { type Model, ModelError, type ModelPart, type ModelRequest } from '../../src/models/model.ts';
@@ -69,7 +69,7 @@ const fails = (fields: { code?: string; retryable?: boolean; retryAfterMs?: numb
     }
   },
 });
-/** What failed, or was aborted, ends as if it were whole. */
+/** A failed or aborted reply ends as if it were complete. */
 const endsWell: Fault = {
   async *parts(parts) {
     try {

@@ -138,7 +138,7 @@ describe('a request over HTTP', () => {
     const { baseURL } = await serve((response, at) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       if (at > 1) return void response.end(good);
-      // In the middle of an event, whatever the network makes of it.
+      // This is in the middle of an event, in any form that the network gives it.
       response.write(bytes.subarray(0, 300));
       setTimeout(() => response.end(bytes.subarray(300)), 2);
     });

@@ -196,7 +196,7 @@ describe('a reply of the Responses API', () => {
       for (const status of ['failed', 'cancelled', undefined]) {
         const isWhole = last === 'response.completed' && status === undefined;
         const response = { ...(status !== undefined && { status }), usage };
-        // Without a stream only the status says so.
+        // Without a stream only the status shows that.
         const whole = JSON.stringify({ id: 'r', object: 'response', ...response, output: [message('half')] });
         const headers = { 'content-type': 'application/json' };
         const unstreamed = await play(modelOf([new Response(whole, { headers })]).model);

@@ -1,4 +1,4 @@
-/** The limit of one reply also counts what the model only gives back to its provider, so that a server cannot fill the memory. */
+/** The limit of one reply also counts data that the model only sends back to its provider, so that a server cannot fill the memory. */
 import { describe, expect, it } from 'vitest';
 import { aiSdkModel } from '../../src/models/aiSdk/aiSdk.ts';
 import { anthropic } from '../../src/models/anthropic/anthropic.ts';

@@ -53,7 +53,7 @@ function logWith(entry: object): LogEntry[] {
   return entries.map((each, seq) => ({ seq, at: seq, conversationId: 'c', runId, ...each }) as unknown as LogEntry);
 }
 
-/** What adds up the prices of a log; null for an unknown sum. */
+/** The sums of the prices of a log; null for an unknown sum. */
 const SUMS: { [name: string]: (log: readonly LogEntry[]) => number | null | undefined } = {
   'the cost of a conversation': (log) => costOf(log).total.costUsd,
   'the cost of its runs': (log) => costOf(log).runs[0]?.costUsd,

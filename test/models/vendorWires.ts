@@ -103,7 +103,7 @@ class MessagesEvents {
   }
 }
 
-/** Input does not include what the cache was read with. */
+/** Input does not include the tokens that were read from the cache. */
 function messagesUsage({ prompt_tokens, completion_tokens, ...details }: NonNullable<ChatChunk['usage']>): Fields {
   const { cached_tokens: cached = 0 } = details.prompt_tokens_details as { cached_tokens?: number };
   const { reasoning_tokens: thinking_tokens } = details.completion_tokens_details as Fields;

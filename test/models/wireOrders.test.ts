@@ -1,6 +1,6 @@
 /**
- * The parts of a reply that arrive in every order. Invariant: what a message keeps for its provider has the order of the
- * provider's own numbers, whatever order the events have.
+ * The parts of a reply that arrive in every order. Invariant: the data that a message keeps for its provider has the order of the
+ * provider's own numbers, in any order of the events.
  */
 import { expect, it } from 'vitest';
 import { openaiResponses } from '../../src/models/openai/responses.ts';

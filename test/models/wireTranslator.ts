@@ -1,6 +1,6 @@
 /**
  * A loopback server with the wire of another vendor before the model suite's server of chat completions, so that the suite holds
- * adapters of that wire too. Invariant: it is written from the vendors' documentation and uses nothing of the adapters. A client
+ * adapters of that wire too. Invariant: it is written from the vendors' documentation and uses no code of the adapters. A client
  * that leaves it has left the suite's server, and a connection that is cut there is cut here.
  */
 import { once } from 'node:events';

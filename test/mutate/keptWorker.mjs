@@ -14,7 +14,7 @@ export function endKept() {
   kept = undefined;
 }
 
-/** For `poolRunner` of Vitest's config. `isOwn` says whether the next run gets its own process. */
+/** For `poolRunner` of Vitest's config. `isOwn` is true if the next run gets its own process. */
 export const keptPool = (isOwn) => ({
   name: 'kept',
   createPoolWorker: (options) => new KeptWorker(options, isOwn()),

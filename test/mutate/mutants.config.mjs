@@ -20,7 +20,7 @@ export default defineConfig({
   root,
   plugins: [{ name: 'mistakes', enforce: 'pre', transform: (_, id) => texts.get(id.replace(/\?.*/, '')) }],
   test: {
-    // Guards against hanging alone: a slow machine that is shared may need ten times what a test takes.
+    // This limit only ends hangs: a slow machine that is shared may need ten times the usual time of a test.
     testTimeout: 180_000,
     hookTimeout: 180_000,
     setupFiles: ['test/mutate/mistakenSources.ts', 'test/support/seedFastCheck.ts'],

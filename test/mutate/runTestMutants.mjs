@@ -4,7 +4,7 @@
  * - `--in PATTERN`, several times: the sources. `--in machines` is the behaviour of all charts.
  * - `--tests PATTERN`, several times: the tests; the kernel's tests unless given.
  * - `--mistakes N`, `--seed N`: how many mistakes, and which. `--from N` leaves out the first ones of that order.
- * - `--only TEXT`: mistakes whose names contain the text. `--verbose`: prints what noticed each mistake.
+ * - `--only TEXT`: mistakes whose names contain the text. `--verbose`: prints the detector of each mistake.
  * Each mistake meets the test files that reach its place, those first that noticed most mistakes for their time. A test
  * that hangs has noticed it. Survivors are printed; the exit code is 1 if less than `--least` percent (90) are noticed.
  * `equivalents.json` and, for other sources than `machines/`, `testEquivalents.json` list mistakes that change nothing,
@@ -52,7 +52,7 @@ const LEFT_OUT = [
   'test/scenarios/garbage.test.ts',
   'test/inspect.test.ts',
 ];
-/** So long no test ends. */
+/** No test takes this long. */
 const HANGS_MS = 400_000;
 
 const { values } = parseArgs({
@@ -149,7 +149,7 @@ const reasons = new Map(
   ),
 );
 const times = new Map();
-/** Why the mistake changes nothing, if a list says so. Lists name a mistake by its function, not by its line. */
+/** The reason why the mistake changes nothing, if a list has one. Lists name a mistake by its function, not by its line. */
 function reasonFor({ owner, what, was }) {
   const name = `${owner}: ${what}: ${was}`;
   times.set(name, (times.get(name) ?? 0) + 1);
@@ -166,7 +166,7 @@ const chosen = shuffled(wanted.length, Number(values.seed))
 const tests = (await glob(values.tests, { cwd: ROOT, ignore: LEFT_OUT })).sort();
 console.log(`${chosen.length} of ${wanted.length} mistakes; ${tests.length} test files`);
 
-/** Which places each test file reaches and how long it takes; kept until a source or a test changes. */
+/** The places that each test file reaches, and its duration; kept until a source or a test changes. */
 async function reach() {
   const hash = createHash('sha256').update(JSON.stringify([values.in, tests]));
   const patterns = [
@@ -212,7 +212,7 @@ let equal = 0;
 
 /** The first tests, which take this share of the time of all, run in the shared process. */
 const SHARED_PART = 0.06;
-/** What one mistake leaves in the shared process grows. */
+/** The remains of mistakes accumulate in the shared process. */
 const SHARED_RUNS = 40;
 let sharedRuns = 0;
 
@@ -222,7 +222,7 @@ const reasonOf = (answer) => {
 };
 
 /**
- * The failure of one of the first tests in the process that mistakes share. It counts if the same test passes there
+ * A failure of one of the first tests in the shared process. It counts if the same test passes there
  * without the mistake: nothing of an earlier mistake causes it.
  */
 async function sharedFailure({ number }, meets) {

@@ -293,7 +293,7 @@ function written(text, places, from) {
   return { text: emit(0, text.length, 0), next };
 }
 
-/** The behaviour of `machines/`: what its charts and entry points reach. */
+/** The behaviour of `machines/`: the files that its charts and entry points reach. */
 export const machinesBehaviour = async (root) => behaviour(root, await glob('machines/**/*.ts', { cwd: root }));
 
 /** All files that match the patterns. */

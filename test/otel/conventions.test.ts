@@ -1,6 +1,6 @@
 /**
- * The names in spans and metrics beside the constants of `@opentelemetry/semantic-conventions`. Rule: a name that is not
- * Runchart's own is one of the package, and the package names no other one in its place.
+ * The names in spans and metrics beside the constants of `@opentelemetry/semantic-conventions`. Rule: a name that is not Runchart's own
+ * is one of the package, and the package names no replacement for it.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -36,7 +36,7 @@ const declared = ['stable', 'experimental']
   .flatMap((level) => ['attributes', 'metrics'].map((kind) => join(folder, `${level}_${kind}.d.mts`)))
   .map((file) => readFileSync(file, 'utf8'))
   .join('\n');
-/** Whether the comment of a constant names something in its place. To have moved to another repository is no such thing. */
+/** Whether the comment of a constant names a replacement. A move to another repository is not a replacement. */
 function isReplaced(constant: string): boolean {
   const [before = ''] = declared.split(`declare const ${constant}:`);
   const comment = before.slice(before.lastIndexOf('/**'));

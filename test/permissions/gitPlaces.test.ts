@@ -1,4 +1,4 @@
-/** Where git finds a repository and its parts, and which of these places make a command that reads ask first. */
+/** The places where git finds a repository and its parts, and those that make a reading command ask first. */
 import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

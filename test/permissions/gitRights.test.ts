@@ -1,4 +1,4 @@
-/** A repository of a foreign author whose files and directories deny access: git skips it, or follows what nobody can list. */
+/** A repository of a foreign author whose files and directories deny access: git skips it, or follows files that nobody can list. */
 import { chmod, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -63,7 +63,7 @@ describe('a rule about a file and the ways to it', () => {
 
 describe('a pattern that matches nothing now', () => {
   const MAKES = { allow: ['bash(mkdir *)', 'bash(cp *)'] };
-  // An earlier command of the line may make what the pattern matches.
+  // An earlier command of the line may create a file that the pattern matches.
   const OUTSIDE = [
     'q*/../../ws-evil/s',
     'q*/q*/../../../ws-evil/s',

@@ -1,4 +1,4 @@
-/** What the permissions plugin answers about a call: the verdict, the words for a person, and the confinement. */
+/** The answers of the permissions plugin about a call: the verdict, the words for a person, and the confinement. */
 import { writeFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

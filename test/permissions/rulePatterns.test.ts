@@ -1,4 +1,4 @@
-/** What the patterns of rules mean, and which patterns are refused because they would match nothing. */
+/** The meaning of patterns in rules, and the patterns that are refused because they would match nothing. */
 import { describe, expect, it } from 'vitest';
 import { permissions } from '../../src/node.ts';
 import { explain, workspace } from './permissionWorkspace.ts';

@@ -1,4 +1,4 @@
-/** What each phase of a plugin receives. */
+/** The context of each phase of a plugin. */
 import { expect, it } from 'vitest';
 import type { Phase } from '../../machines/internal.ts';
 import type { Plugin } from '../../src/index.ts';
@@ -41,7 +41,7 @@ it('each phase has the conversation, the run, the turn, the directory and the me
 it('each phase reads the log and the messages as they are at that moment', async () => {
   const { received, conversation } = await contexts();
   for (const [phase, { log, messages }] of received) {
-    // The functions read when they are called, so now they read what there is now.
+    // The functions read at their call, so they return the current values now.
     expect([phase, types((log as () => never[])())]).toEqual([phase, types(conversation.log())]);
     expect([phase, (messages as () => unknown)()]).toEqual([phase, conversation.messages()]);
   }

@@ -1,4 +1,4 @@
-/** Plugins at the end of things: of a run that has failed, of a request that is never sent, and of a conversation. */
+/** Plugins at the end of a failed run, of a request that is never sent, and of a conversation. */
 import { describe, expect, it } from 'vitest';
 import { ModelError, type Plugin } from '../../src/index.ts';
 import { CALL_CHECKS } from '../../src/plugins/callChecks.ts';

@@ -1,4 +1,7 @@
-/** Checks, phases and questions of a call that fail or hang, at every place: the call does not run, and what is written of it is redacted and bounded. */
+/**
+ * Checks, phases and questions of a call that fail or hang, at every place: the call does not run, and its entries are redacted and
+ * bounded.
+ */
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { type Decision, defineTool, type LogEntry, type Plugin } from '../../src/index.ts';
@@ -19,7 +22,7 @@ const FAULTS: readonly (readonly [string, Fault, number])[] = [
   ['hangs', hang, 120_000],
 ];
 
-/** Where a plugin may fail, and what must come before it. */
+/** The places where a plugin may fail, and the required events before each. */
 const PLACES: readonly (readonly [string, (fault: Fault) => CallChecks])[] = [
   ['a hook before the rules', (fault) => ({ before: fault })],
   ['a rule', (fault) => ({ permit: fault })],

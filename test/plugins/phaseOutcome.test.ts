@@ -1,4 +1,4 @@
-/** How the answers of several plugins to one phase become one outcome. */
+/** The combined outcome of several plugins' answers to one phase. */
 import { describe, expect, it } from 'vitest';
 import { type PhaseOutcome, REDUCERS } from '../../src/plugins/phaseOutcome.ts';
 import type { PhaseAnswer } from '../../src/plugins/readAnswer.ts';

@@ -1,4 +1,4 @@
-/** Parts of plugins, each alone: which fields are refused, which phases are called, observers of work, and the runs that a hook stopped. */
+/** Parts of plugins, each alone: refused fields, called phases, observers of work, and the runs that a hook stopped. */
 import { describe, expect, it } from 'vitest';
 import type { LogEntry, Phase } from '../../machines/internal.ts';
 import { ConfigurationError } from '../../src/index.ts';

@@ -1,4 +1,4 @@
-/** Views of a log that was rewound: which cycles are superseded, and what continues after it. */
+/** Views of a log that was rewound: the superseded cycles, and the entries after the rewind. */
 import { describe, expect, it } from 'vitest';
 import { createProjector, project } from '../../src/projector/index.ts';
 import { A, C, codes, S, stamped, stepsOf, suspendedCall, U } from './events.ts';

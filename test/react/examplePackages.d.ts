@@ -1,4 +1,4 @@
-/** What the examples use of packages that are not installed here, and styles, which the build of Next takes. */
+/** The types of packages that the examples use and that are not installed here, and of styles, which the build of Next accepts. */
 declare module 'next/navigation' {
   export function redirect(address: string): never;
 }

@@ -1,4 +1,4 @@
-/** What components read: stable snapshots, the conversation that they share, and rendering on a server. */
+/** The values that components read: stable snapshots, the conversation that they share, and rendering on a server. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';
@@ -80,7 +80,7 @@ function conversationWith(fields: object = {}): ShownConversation {
   return { ...base, view: () => base.shownView } as never;
 }
 
-/** Every value of a conversation that a component can show, with another one in its place. */
+/** Every value of a conversation that a component can show, replaced by another value. */
 function* changes(value: unknown, rebuild: (changed: unknown) => object): Generator<[string, object]> {
   if (typeof value !== 'object' || value === null) {
     yield [JSON.stringify(value), rebuild(typeof value === 'number' ? value + 1 : `${value} and more`)];

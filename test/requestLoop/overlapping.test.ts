@@ -1,4 +1,4 @@
-/** Requests of one session that overlap or follow each other: what each of them resets, keeps and adds. */
+/** Requests of one session that overlap or follow each other: the fields that each of them resets, keeps and adds. */
 import { describe, expect, it } from 'vitest';
 import { processRequest } from '../../src/requestLoop/index.ts';
 import { echoTool, gateTool } from '../support/scenarioTools.ts';

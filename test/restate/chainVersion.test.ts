@@ -1,6 +1,6 @@
 /**
  * A chain that this version of the charts recorded is in `chain.json`. A change after which it leads to another log needs another
- * CHAIN_VERSION, so that workers do not repeat what they would repeat differently: `RECORD=1 npx vitest run test/restate/chain`.
+ * CHAIN_VERSION, so that workers do not repeat a chain with a different result: `RECORD=1 npx vitest run test/restate/chain`.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -57,7 +57,7 @@ function agentOf(log: () => readonly LogEntry[]): EngineAgent {
   return agent;
 }
 
-/** What an invocation leaves to the next one. */
+/** The record of an invocation for the next one. */
 async function recorded(): Promise<Recorded> {
   const agent = agentOf(() => engine.log);
   let found: Recorded | undefined;

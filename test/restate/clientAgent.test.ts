@@ -1,4 +1,4 @@
-/** An agent of the engine with a server that the test plays: what opens, what is sent, and what a close ends. */
+/** An agent of the engine with a server that the test plays: openings, requests, and the effects of a close. */
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { restateAgent } from '../../src/restate/index.ts';
 

@@ -1,4 +1,4 @@
-/** The objects of the engine, and who reads them, with a context and a server of the test. */
+/** The objects of the engine and their readers, with a context and a server of the test. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,4 +1,7 @@
-/** The hub over notifications of PostgreSQL, with a database that the test plays: order, batches, size, gaps, rubbish and its end. */
+/**
+ * The hub over notifications of PostgreSQL, with a database that the test plays: order, batches, size, gaps, invalid messages and its
+ * end.
+ */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Live } from '../../src/live.ts';
 import { type NotifyHub, notifyHub } from '../../src/restate/hub/notifyHub.ts';

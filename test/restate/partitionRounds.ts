@@ -81,7 +81,7 @@ async function round(id: string): Promise<void> {
   const isOver = () => conversation.log().some((entry) => entry.type === 'run-stop' && entry.reason === 'completed');
   await until('the run ends', isOver);
   const took = Date.now() - cutAt;
-  // The worker that was cut off finishes its tool now, and nobody takes its result.
+  // The worker that was cut off finishes its tool now, and its result is ignored.
   writeFileSync(join(directory, id), '');
   await until('its tool ends', () => notes().some(({ name, what }) => name === 'once' && what !== 'start'));
   const log = conversation.log();

@@ -95,7 +95,7 @@ export class RestateServer {
     };
   }
 
-  /** Resolves when it takes requests. It has what it had before. */
+  /** Resolves when it takes requests. It has its earlier data. */
   async start(): Promise<void> {
     const child = spawn(this.#binary, ['--no-logo', '--base-dir', this.#directory, '--node-name', this.#name], {
       env: { ...process.env, ...this.#environment },
@@ -130,7 +130,7 @@ const answersAt = (url: string): Promise<boolean> =>
     () => false,
   );
 
-/** Waits until something is so, at most a minute. */
+/** Waits until the condition is true, at most a minute. */
 export async function until(what: string, isSo: () => boolean | Promise<boolean>, ms = 120_000): Promise<void> {
   const end = Date.now() + ms;
   while (!(await isSo())) {

@@ -23,7 +23,7 @@ describe('a scenario has the same log embedded and on Restate', {
   });
   after(() => server?.remove());
 
-  /** No conversation is held, and what was sent to the logs of sub-agents is stored: what waits is state. */
+  /** No conversation is held, and the entries for the logs of sub-agents are stored: waiting conversations are state. */
   const atRest = (service: string): Promise<void> =>
     until('nothing is under way', async () => {
       const own = ['hold', 'append'].map((method) => `target like '${service}%/${method}'`).join(' or ');

@@ -1,4 +1,4 @@
-/** What serveAgent() and restateAgent() refuse, before anything listens. */
+/** The refusals of serveAgent() and restateAgent(), before anything listens. */
 import { describe, expect, it } from 'vitest';
 import { ConfigurationError, createAgent } from '../../src/index.ts';
 import { restateAgent, type ServeOptions, serveAgent } from '../../src/restate/index.ts';

@@ -1,4 +1,4 @@
-/** Signals of a reply for those who watch it, and the conversations of an engine as a store: each request, answer and end. */
+/** Signals of a reply for its watchers, and the conversations of an engine as a store: each request, answer and end. */
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Live } from '../../src/live.ts';
 import { type HubSignal, lossy, processHub } from '../../src/restate/liveHub.ts';

@@ -1,5 +1,6 @@
 /**
- * Where a worker listens, registers and ends. The SDK is replaced: it needs a later Node.js than some that run the tests, and takes no
+ * The address, the registration and the end of a worker. The SDK is replaced: it needs a later Node.js than some that run the tests, and
+ * takes no
  * part in this.
  */
 import { once } from 'node:events';
@@ -30,7 +31,7 @@ afterEach(() => void vi.unstubAllGlobals());
 
 describe('a worker', () => {
   const agent = createAgent({ model: scriptedModel([]) });
-  /** A server's admin interface that answers so, and what it was asked. */
+  /** A server's admin interface that gives this answer, and its received requests. */
   async function admin(status: number) {
     const asked: unknown[] = [];
     const server: Server = createServer((request, response) => {

@@ -1,5 +1,5 @@
 /**
- * The agent of the tests. Its model does what the last message says: a list of tools to call, or a number of rounds. It may be busy at
+ * The agent of the tests. Its model follows the last message: a list of tools to call, or a number of rounds. It may be busy at
  * its first call. Its tools write each start and end to a file, and so does a busy model.
  */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';

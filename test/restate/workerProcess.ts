@@ -1,10 +1,10 @@
-/** A worker of the tests in a process of its own, which can be killed and started again, and what its tools wrote. */
+/** A worker of the tests in a process of its own, which can be killed and started again, and the notes of its tools. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { until } from './restateServer.ts';
 
-/** What a tool did: its start, its end, or an abort. `key`: its idempotency key, which begins with the id of the conversation. */
+/** An act of a tool: its start, its end, or an abort. `key`: its idempotency key, which begins with the id of the conversation. */
 export interface ToolNote {
   what: string;
   name: string;

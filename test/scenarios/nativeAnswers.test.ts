@@ -1,4 +1,4 @@
-/** Final answers that the provider itself holds to a schema, and answers while they stream. */
+/** Final answers for which the provider itself enforces a schema, and answers while they stream. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { ModelError, type Run } from '../../src/index.ts';

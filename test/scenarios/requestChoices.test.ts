@@ -1,4 +1,4 @@
-/** What one message chooses for its request: who asks, its context, its model, settings, tools and schema. */
+/** The choices of one message for its request: who asks, its context, its model, settings, tools and schema. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import {

@@ -12,7 +12,7 @@ import { call, deaf, t } from '../support/scriptedReplies.ts';
 type Stream = 'log$' | 'live$' | 'view$';
 const STREAMS: readonly Stream[] = ['log$', 'live$', 'view$'];
 
-/** Counts what a subscriber receives. */
+/** Counts the values that a subscriber receives. */
 function attach(conversation: Conversation, stream: Stream) {
   const seen = { values: 0, completed: 0 };
   const source = (stream === 'log$' ? conversation.log$() : conversation[stream]) as Observable<unknown>;

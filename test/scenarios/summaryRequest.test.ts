@@ -11,7 +11,7 @@ const textOf = ({ content }: Message): string =>
   content.map((part) => (part.type === 'text' ? part.text : '')).join('');
 
 type Line = { [key: string]: unknown };
-/** What the line of a message contains. */
+/** The contents of a message's line. */
 function lineFor(message: Message): Line {
   const words = textOf(message);
   if (message.role === 'user') return { user: words };

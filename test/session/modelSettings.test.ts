@@ -1,4 +1,4 @@
-/** The provider and the models of configuration files: valid forms, whose file says so, and untrusted projects. */
+/** The provider and the models of configuration files: valid forms, the owner of the file that sets them, and untrusted projects. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';

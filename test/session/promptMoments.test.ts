@@ -1,4 +1,4 @@
-/** When the system prompt of a coding agent is assembled, and what its values are at that moment. */
+/** The moment at which the system prompt of a coding agent is assembled, and its values at that moment. */
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';

@@ -1,4 +1,4 @@
-/** What a user decided about projects: each record complete or unchanged, private, and for one place only. */
+/** The user's decisions about projects: each record complete or unchanged, private, and for one place only. */
 import { chmod, mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** What a simulated life draws and counts: decisions about calls in every state, and the facts of its log. */
+/** The draws and counts of a simulated life: decisions about calls in every state, and the facts of its log. */
 import { describe, expect, it } from 'vitest';
 import type { Decision, LogEntry, PendingCall } from '../../machines/internal.ts';
 import { CONTEXT_WINDOW, REPLY_TOKENS, sharesToFill } from '../../src/testing/agentPaths/filledWindow.ts';

@@ -64,7 +64,7 @@ async function expectSame(from: LogStore, to: LogStore, ids: readonly string[] =
   for (const id of ids) sameEntries(await stored(to, id), await stored(from, id));
 }
 
-/** A store whose process dies before its nth change: whatever comes later fails too. */
+/** A store whose process dies before its nth change: all later operations fail too. */
 function dyingAt(store: LogStore, at: number): LogStore {
   let changes = 0;
   const live = <T>(act: () => Promise<T>): Promise<T> => {

@@ -1,6 +1,6 @@
 /**
- * Every kind of entry, with every kind of time, run and conversation beside it, is read back as it was stored: at once, from any
- * place, after opening again, by a reader without a lease and, in a file, whatever the header above its line says.
+ * Every kind of entry, with every kind of time, run and conversation, is read back as it was stored: at once, from any place, after
+ * opening again, by a reader without a lease and, in a file, under any header.
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

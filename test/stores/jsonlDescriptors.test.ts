@@ -1,4 +1,4 @@
-/** Tests how many files the JSONL store keeps open, and what a conversation notices whose files were closed. */
+/** Tests how many files the JSONL store keeps open, and the effects on a conversation whose files were closed. */
 import { readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -100,6 +100,6 @@ test('an append is refused where the lease was removed or taken over while its f
     await refused('store_conflict', () => handles[index]?.append([notice(`c${index}`, 0)], 0));
   }
   await closeAll(handles);
-  // A lease that was taken over is left to its holder.
+  // A lease that another holder took over is not changed.
   expect(JSON.parse(await readFile(join(leaseOf('c1'), name), 'utf8'))).toMatchObject({ key: 'another' });
 });

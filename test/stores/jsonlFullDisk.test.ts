@@ -171,7 +171,7 @@ describe('a disk that fails', () => {
       const agent = createAgent({ model, store: found.store });
       const conversation = await agent.open('c');
       const before = conversation.log().length;
-      // The request is stored, the reply is not, and neither is what comes after it.
+      // The request is stored; the reply and the entries after it are not.
       fillAfter(room, 1);
       vi.mocked(fileHandle.write).mockRejectedValue(Object.assign(new Error('full'), { code: 'ENOSPC' }));
       const result = await conversation.send(`request ${number}`).result;

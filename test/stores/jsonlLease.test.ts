@@ -28,7 +28,7 @@ const TAKE = `
   } catch (error) { say(error.code); }
 `;
 
-/** The fencing tokens of conversation `c`, with what their files hold. */
+/** The fencing tokens of conversation `c`, with the contents of their files. */
 async function leases(directory: string): Promise<Map<number, string>> {
   const folder = join(directory, 'c.jsonl.lock');
   const found = new Map<number, string>();

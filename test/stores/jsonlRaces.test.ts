@@ -18,7 +18,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** Lets something happen after a taker has created its lease file and before it writes its name into it. */
+/** Calls the function after a taker has created its lease file and before it writes its name into it. */
 function beforeTheNameIsWritten(happens: () => Promise<void>): void {
   const real = fileHandle.write;
   vi.spyOn(fileHandle, 'write').mockImplementationOnce(async function (this: FileHandle, ...rest) {

@@ -1,6 +1,6 @@
 /**
- * Tests that the list of the JSONL store is what its logs say: after random appends by two stores, edits by other programs,
- * crashes and damaged notes, in small directories and in large ones. A whole reading of every log is the oracle.
+ * Tests that the list of the JSONL store equals its logs: after random appends by two stores, edits by other programs, crashes and
+ * damaged notes, in small directories and in large ones. A whole reading of every log is the oracle.
  */
 import {
   appendFileSync,
@@ -44,7 +44,7 @@ beforeEach(() => void vi.mocked(open).mockClear());
 
 const child = children();
 
-/** The list as a whole reading of all logs gives it. `held`: the ids of open logs. */
+/** The list from a whole reading of all logs. `held`: the ids of open logs. */
 async function wholeList({ directory, path }: Place, held: ReadonlySet<string>): Promise<ConversationInfo[]> {
   const list: ConversationInfo[] = [];
   for (const name of readdirSync(directory)) {

@@ -60,7 +60,7 @@ export const everyListing = (name: string, storesOf: StoresOf) =>
       await Promise.all(handles.map((handle) => handle.close()));
     });
 
-    /** By hand: whoever holds a log has written its row, so the row says whether a run is under way. */
+    /** By hand: the holder of a log has written its row, so the row shows whether a run is active. */
     const statusOf = ({ cycle, isHeld }: Made): string =>
       cycle === 'suspended' ? 'waiting' : cycle === 'running' && isHeld ? 'active' : 'idle';
     const inOrder = (rows: readonly Made[]): Made[] =>
@@ -117,7 +117,7 @@ export const everyOpening = (name: string, storesOf: StoresOf) =>
     });
 
     const STATES = ['unknown', 'empty', 'empty and held', 'free', 'held', 'free, of nobody'] as const;
-    /** By hand. Who must not find a conversation must not find that it is open. */
+    /** By hand. A caller that must not find a conversation must not learn that it is open. */
     function byHand(state: (typeof STATES)[number], existing: boolean, owner: string | undefined): string {
       if (state === 'unknown' || state === 'empty') return existing ? 'not_found' : 'done';
       if (state === 'empty and held') return existing ? 'not_found' : 'session_busy';

@@ -1,6 +1,5 @@
 /**
- * A file system that refuses one call of one path. Invariant: every other call is the real one, and the refusal ends
- * with the function of the test.
+ * A file system that refuses one call on one path. Invariant: all other calls are real, and the refusal ends with the function of the test.
  */
 import type * as Promises from 'node:fs/promises';
 

@@ -300,7 +300,7 @@ describe('when all remaining calls wait', () => {
     const closing = conversation.close();
     await flush();
     expect(closed).toEqual(['a', 'b', 'g'].map((id) => childOf('p', id)));
-    // Those that are silent are waited for together.
+    // Silent stores are waited for together.
     await clock.advance(5_000);
     await closing;
     expect(closed.at(-1)).toBe('c');

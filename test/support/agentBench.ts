@@ -1,6 +1,6 @@
 /**
- * An agent for tests: scripted model, virtual time, counted ids, and access to every running actor. Invariant: a test
- * reads here only what any caller can read, except for the actors, which come from the inspection hook.
+ * An agent for tests: scripted model, virtual time, counted ids, and access to every running actor. Invariant: a test reads here only the
+ * facts that any caller can read, except for the actors, which come from the inspection hook.
  */
 import { expect, onTestFinished } from 'vitest';
 import type { AnyActorRef } from 'xstate';

@@ -1,6 +1,6 @@
 /**
- * Installs packages into a project outside the repository without a network. Invariant: npm fetches nothing; what it
- * would fetch is copied from the packages installed here, so npm fails for a version that is not installed here.
+ * Installs packages into a project outside the repository without a network. Invariant: npm fetches nothing; the packages are copied from
+ * those installed here, so npm fails for a version that is not installed here.
  */
 import { execFile } from 'node:child_process';
 import { cp, mkdir, readdir, readFile, symlink } from 'node:fs/promises';

@@ -1,6 +1,6 @@
 /**
- * PostgreSQL inside the test process, with the face of a pool of `pg`. Invariant: there is one database for each worker, which takes
- * seconds to start. Statements take turns, and those of a transaction stand together, as they would on a connection of their own.
+ * PostgreSQL inside the test process, with the members of a pool of `pg`. Invariant: there is one database for each worker, which takes
+ * seconds to start. Statements take turns, and those of a transaction follow one another, as on a connection of their own.
  */
 import { PGlite } from '@electric-sql/pglite';
 import type { PostgresPool } from '../../src/stores/postgres/postgresStore.ts';
@@ -15,7 +15,7 @@ export const pglite = (): Promise<PGlite> => {
   return starting;
 };
 
-/** What happens to a statement before the database receives it. It may answer in place of the database. */
+/** Receives a statement before the database does. It may answer in place of the database. */
 export type Intercept = (text: string, send: () => Promise<Answer>) => Promise<Answer>;
 
 class Turns {
@@ -88,7 +88,7 @@ export function pglitePool(intercept: Intercept = (_, send) => send()): Postgres
   };
 }
 
-/** Removes what the stores of a schema contain. */
+/** Removes the contents of a schema's stores. */
 export async function emptySchema(schema: string): Promise<void> {
   const tables = ['conversations', 'entries', 'blobs', 'acts'].map((table) => `"${schema}".${table}`);
   const pool = pglitePool();

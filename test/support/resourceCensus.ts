@@ -1,7 +1,7 @@
 /**
  * Counts the resources that a piece of work holds: timers, listeners on abort signals, streams and iterators,
- * subscriptions, open files, processes. Invariant: it only counts. A test creates its resources through the census,
- * ends them, and reads what remains.
+ * subscriptions, open files, processes. Invariant: it only counts. A test creates its resources through the census, ends them, and reads
+ * the remaining counts.
  */
 import { getEventListeners } from 'node:events';
 import { readdirSync, readlinkSync } from 'node:fs';

@@ -1,10 +1,11 @@
 /**
- * The rooms of the code, and what each may import: other rooms and packages. `test/tidy.test.ts` holds the code to it. A new folder
+ * The parts ("rooms") of the code, with the rooms and packages that each may import. `test/tidy.test.ts` checks these rules. A new
+ * folder
  * or a new dependency needs a line here.
  */
 export const NODE_ONLY =
   /^src\/(node\.ts|cli\/|stores\/(jsonl|sqlite)\/|tools\/coding\/|permissions\/|hooks\/|inspect\/|restate\/|mcp\/stdio\/|testing\/)/;
-/** Which packages a file may name, by the first rule that fits it. */
+/** The packages that a file may import, by the first rule that matches the file. */
 export const PACKAGES: [RegExp, readonly RegExp[]][] = [
   [/^machines\//, [/^xstate$/]],
   [/^src\/models\/openai\/(openai|vendorClient)\./, [/^openai(\/|$)/]],

@@ -1,5 +1,5 @@
 /**
- * A store in memory that several agents of one test share as if each were a process. Rule: it has what a shared store has: one holder
+ * A store in memory that several agents of one test share as if each were a process. Rule: it has the parts of a shared store: one holder
  * of each conversation, followers, and acts that the holder takes once. Processes do not die in it.
  */
 import { type Observable, Subject } from 'rxjs';
@@ -12,7 +12,7 @@ interface Shared {
   entries: LogEntry[];
   changed$: Subject<void>;
   signals$: Subject<Live>;
-  /** What the current holder shares. */
+  /** The live signals that the current holder shares. */
   live$: Observable<Live> | undefined;
   take: ((act: Act) => void) | undefined;
   answers: Map<string, Promise<Json>>;

@@ -23,7 +23,7 @@ class Lives {
   readonly #chance: Chance;
   readonly #clock = new VirtualClock();
   readonly #ran = new Map<string, number>();
-  /** The answers that the host received; each must be in the log. */
+  /** The answers that the host received; the log must agree with each. */
   readonly #told: { what: string; holds(entry: LogEntry): boolean }[] = [];
   readonly #policies: Partial<Policies>;
   #ids = 0;

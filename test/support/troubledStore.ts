@@ -1,6 +1,6 @@
 /**
- * A store around another one, whose appends can be slow, failing or unanswered. Invariant: the append's entries or
- * number alone determine what happens to it. Every attempted append is recorded.
+ * A store around another one, whose appends can be slow, failing or unanswered. Invariant: the append's entries or number alone determine
+ * its fate. Every attempted append is recorded.
  */
 import { type LogEntry, type LogHandle, type LogStore, memoryStore, RunchartError } from '../../src/index.ts';
 import type { VirtualClock } from './virtualClock.ts';

@@ -1,4 +1,4 @@
-/** The rows of a verdict table, and a person's edit of a call: whatever an example or the rules forbid must not run. */
+/** The rows of a verdict table, and a person's edit of a call: a call that an example or the rules forbid must not run. */
 import { describe, expect, it } from 'vitest';
 import { editsOf, faultOfEdit, representatives, type VerdictRow } from '../../src/testing/agentPaths/verdictRows.ts';
 

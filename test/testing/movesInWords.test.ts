@@ -204,7 +204,7 @@ const FIELDS: Readonly<Record<Move['do'], { [field: string]: readonly [good: unk
   };
   return fields as never;
 })();
-/** The smallest move of each kind, and what a field of one variant needs beside it. */
+/** The smallest move of each kind, and the other fields that a field of one variant needs. */
 const LEAST: Partial<Record<Move['do'], object>> = {
   modelFails: { retryable: true },
   tool: { call: 1 },

@@ -1,4 +1,4 @@
-/** Random conversations are turned into scripts, and the scripts are run again: they leave the same log. */
+/** Random conversations are turned into scripts, and running the scripts leaves the same log. */
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { type Agent, createAgent, defineTool, type LogEntry, toolResult } from '../../src/index.ts';

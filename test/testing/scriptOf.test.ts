@@ -1,4 +1,4 @@
-/** Logs turned back into stories, and into tests that tell them. */
+/** Logs that are converted to stories, and to tests of these stories. */
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { createAgent, defineTool, type LogEntry, subAgents } from '../../src/index.ts';

@@ -50,7 +50,7 @@ describe('a simulation', () => {
   });
 });
 
-/** Gives what `later` gives from its second call on. */
+/** Returns the value of `later` from its second call on. */
 const second = (later: () => unknown): Make => {
   let calls = 0;
   return (world) => {

@@ -1,6 +1,6 @@
 /**
  * Six kinds of agents without a mistake: every case of every cover passes, and nothing that they can take is missed.
- * `FIGURES=1 PROVE=1 npx vitest run test/testing/sixAgents.test.ts` prints what each came to.
+ * `FIGURES=1 PROVE=1 npx vitest run test/testing/sixAgents.test.ts` prints the figures of each.
  */
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';

@@ -1,4 +1,4 @@
-/** One execution of a tool in virtual time: its clock, its signal, its time limit, and what a failure asks of the retry policy. */
+/** One execution of a tool in virtual time: its clock, its signal, its time limit, and the request of a failure to the retry policy. */
 import { describe, expect, it, vi } from 'vitest';
 import * as z from 'zod';
 import { RunchartError } from '../../src/errors.ts';
@@ -13,7 +13,7 @@ import { flush, VirtualClock } from '../support/virtualClock.ts';
 const hidden = <T>(value: T): T => JSON.parse((JSON.stringify(value) ?? 'null').replaceAll('SECRET', '[hidden]')) as T;
 const redact = Object.assign(hidden, { entry: hidden }) as unknown as ResultLimits['redact'];
 
-/** An execution of `work` that may take 1,000 ms, and what it has reported. */
+/** An execution of `work` that may take 1,000 ms, and its reports. */
 function executed(work: (context: ToolContext) => unknown, more: Partial<Execution> & { idempotent?: boolean } = {}) {
   const clock = new VirtualClock();
   const { idempotent, ...options } = more;

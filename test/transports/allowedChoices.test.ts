@@ -1,4 +1,4 @@
-/** What a message over HTTP may choose for its request: nothing but what the server allows by name. */
+/** The choices that a message over HTTP may make for its request: only those that the server allows by name. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { createAgent, defineTool, memoryStore } from '../../src/index.ts';

@@ -1,6 +1,6 @@
 /**
- * Images and files of a conversation over HTTP. Invariant: a caller reads the bytes of the conversations that it may reach, and of
- * no other one, whatever hash it asks for. Nothing but an image is ever shown by a browser.
+ * Images and files of a conversation over HTTP. Invariant: a caller reads only the bytes of conversations that it may reach, whatever
+ * hash it requests. A browser displays images and nothing else.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

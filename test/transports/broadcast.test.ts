@@ -30,7 +30,7 @@ function framesIn(bytes: readonly Uint8Array[]): Frame[] {
     .map((block) => Object.fromEntries(block.split('\n').map((line) => line.split(/: (.*)/).slice(0, 2))) as Frame);
 }
 
-/** What a client knows: its entries, and the streamed text of the current reply. */
+/** The state of a client: its entries, and the streamed text of the current reply. */
 function clientOf(frames: readonly Frame[]) {
   const entries: LogEntry[] = [];
   let text = '';

@@ -34,7 +34,7 @@ async function chat(replies: readonly Reply[], options: Partial<ChatHandlerOptio
 }
 /** As JSON carries them. */
 const plain = (messages: readonly object[]): unknown => JSON.parse(JSON.stringify(messages));
-/** Without what a person answered. Version 6 keeps the text of an input that is no JSON under another name. */
+/** Without the answer of a person. Version 6 keeps the text of an input that is no JSON under another name. */
 const shown = (messages: readonly object[]): unknown =>
   (plain(messages) as UIMessage[]).map(({ parts, ...message }) => ({
     ...message,
@@ -76,7 +76,7 @@ const history = () =>
       }
       await page.sendMessage({ text: 'second' });
       const history = (await (await at('c')).json()) as UIMessage[];
-      // A page does not learn that a later message denied its call.
+      // A page does not receive the denial of its call by a later message.
       const isDenied = name.includes('waits');
       const messages = isDenied ? page.messages.slice(-2) : page.messages;
       expect(shown(isDenied ? history.slice(-2) : history)).toEqual(shown(messages));

@@ -1,4 +1,7 @@
-/** What every response of a handler has: its headers, its methods and its place under a base path; and the limits of handlers and sessions by default. */
+/**
+ * The common parts of every response of a handler: its headers, its methods and its place under a base path; and the limits of handlers
+ * and sessions by default.
+ */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import * as z from 'zod';
 import { createAgent, defineTool, memoryStore } from '../../src/index.ts';

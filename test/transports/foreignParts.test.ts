@@ -1,4 +1,4 @@
-/** What pages and senders name: tools of a page, and files to download. Their names and forms are foreign. */
+/** Names from pages and senders: tools of a page, and files to download. Their names and forms are foreign. */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import * as z from 'zod';
 import { createAgent, defineTool } from '../../src/index.ts';

@@ -61,7 +61,7 @@ describe('a conversation that does not exist', () => {
       .poll(async () => ((await (await get('/conversations/a')).json()) as { status: string }).status)
       .toBe('idle');
     await clock.advance(2000);
-    // It is closed by now: another holder may open it, or delete it.
+    // It is closed now: another holder may open it, or delete it.
     await expect
       .poll(() =>
         store.delete('a').then(

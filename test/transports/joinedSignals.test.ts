@@ -34,7 +34,7 @@ const SIGNALS: readonly Live[] = [
   { type: 'tool-progress', runId: 'r', callId: 'c1', elapsedMs: 1, update: null },
 ] as Live[];
 
-/** What a client has after these signals: texts by their place, each with the names that came with its pieces. */
+/** The state of a client after these signals: texts by their place, each with the names that came with its pieces. */
 function addedUp(signals: readonly Live[]): object {
   const texts = new Map<string, { text: string; named: string[] }>();
   const others: Live[] = [];

@@ -193,7 +193,7 @@ it(`a conversation is open while somebody holds it and for the idle time after t
         if (given) shared.release(given);
       } else if (step === 'close') {
         await last?.close();
-        // What the host closed may be given back, and counts for nothing.
+        // A conversation that the host closed may be released, which has no effect.
         for (const each of held) shared.release(each);
         held = [];
       } else await clock.advance(step === 'half' ? IDLE_MS / 2 : IDLE_MS);

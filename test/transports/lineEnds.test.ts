@@ -6,7 +6,7 @@ import { flush } from '../support/virtualClock.ts';
 const LINE_MAX = 8 * 1_048_576;
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-/** A transport that reads these chunks, and what it writes. */
+/** A transport that reads these chunks, and its output. */
 function over(chunks: readonly (string | Uint8Array)[], { isFull = false } = {}) {
   const written: string[] = [];
   const listeners = new Map<string, Set<() => void>>();

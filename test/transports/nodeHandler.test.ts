@@ -39,7 +39,7 @@ async function served(around: (listener: Listener) => Listener = (listener) => l
   return { agent, port, count, handler, conversation };
 }
 
-/** What a socket has received so far. */
+/** The bytes that a socket has received so far. */
 function received(socket: Socket): { text: string } {
   const told = { text: '' };
   socket.on('data', (data: Buffer) => {

@@ -1,6 +1,6 @@
 /**
- * Requests that are limited to an owner. Invariant: every route of every handler answers for another owner's conversation
- * exactly as for one that does not exist, whatever its state is.
+ * Requests that are limited to an owner. Invariant: every route of every handler answers for another owner's conversation exactly as for
+ * a missing one, in any state.
  */
 import { beforeEach, describe, expect, it } from 'vitest';
 import * as z from 'zod';

@@ -1,4 +1,4 @@
-/** Ids that a page gives its messages: each form of them can be edited, repeated, and told from the id of an edit. */
+/** Ids that a page gives its messages: each form of them can be edited, repeated, and distinguished from the id of an edit. */
 import { describe, expect, it } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { readUiMessages } from '../../src/transports/chat/chatRequests.ts';

@@ -1,4 +1,4 @@
-/** How much handlers accept at once. Invariant: what is refused counts for nothing, and what has ended counts no more. */
+/** The limits of a handler's simultaneous work. Invariant: a refused request is not counted, and neither is one that has ended. */
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createAgent } from '../../src/index.ts';

@@ -1,6 +1,6 @@
 /**
- * Requests that a handler refuses, again and again, with limits that one request uses up. Invariant: what is refused counts for
- * nothing, whatever refuses it and at whatever moment.
+ * Requests that a handler refuses, again and again, with limits that one request uses up. Invariant: a refused request is not counted,
+ * for every refusal at every moment.
  */
 import { expect, it, onTestFinished } from 'vitest';
 import { createAgent, type LogStore, memoryStore } from '../../src/index.ts';

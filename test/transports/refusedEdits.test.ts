@@ -1,4 +1,4 @@
-/** Requests of pages that are refused: the history, the state and the waiting calls are what they were. */
+/** Refused requests of pages: the history, the state and the waiting calls are unchanged. */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type AgentOptions, createAgent } from '../../src/index.ts';
 import { agUiHandler, sessions, uiMessageHandler } from '../../src/transports/index.ts';

@@ -1,6 +1,6 @@
 /**
- * What runchart does in one process, beside the least that it could do: opening a long log beside parsing it, the first answers
- * beside parsing and serializing it, many tools in one round, and many conversations on disk.
+ * The cost of runchart in one process, compared with the least possible work: opening a long log, the first answers, many tools in one
+ * round, and many conversations on disk.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -91,7 +91,7 @@ async function roundOf(store, tools) {
   const costs = [];
   for (let time = 0; time < 10; time++) costs.push(await cpuOf(() => conversation.send(`tools ${tools}`).result));
   await agent.close();
-  // V8 compiles what is run in the first rounds.
+  // V8 compiles the executed code in the first rounds.
   return (median(costs.slice(3)) * 1000) / tools;
 }
 

@@ -100,7 +100,7 @@ export function cancelUnderLoad(file, way, { others = 60, each = 5, cancels = 50
   });
 }
 
-/** What a server holds after clients and turns, when everything has left again. */
+/** The resources that a server holds after its clients and turns have ended. */
 const IDLE_MS = 1_000;
 
 export function heldAfterwards(file) {

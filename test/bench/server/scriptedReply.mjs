@@ -10,7 +10,7 @@ export const lookup = ({ key }) => `the value of ${key}`;
 
 let called = 0;
 let finished = 0;
-/** How many final replies of this process are complete, up to their last part. */
+/** The number of final replies of this process that are complete, up to their last part. */
 export const finishedReplies = () => finished;
 
 async function* words(count) {

@@ -130,7 +130,7 @@ export const choose = (optionId: string) => async (): Promise<RequestPermissionR
   outcome: { outcome: 'selected', optionId },
 });
 
-/** A new editor with one session, whose model says these replies. */
+/** A new editor with one session, whose model gives these replies. */
 export async function begun(
   replies: readonly Reply[],
   options: Partial<EditorOptions> & { window?: object; mode?: PermissionMode } = {},

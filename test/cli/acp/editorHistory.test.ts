@@ -1,4 +1,4 @@
-/** Sessions that an editor opens again: lists, replays, and what a killed or closed editor leaves behind. */
+/** Sessions that an editor opens again: lists, replays, and the sessions of a killed or closed editor. */
 import { EventEmitter, once } from 'node:events';
 import { mkdir, readdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';

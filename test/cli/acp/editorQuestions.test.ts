@@ -1,4 +1,4 @@
-/** Questions to the person of an editor: every answer, what it decides and keeps, and what the question shows. */
+/** Questions to the person of an editor: every answer, its decision and saved rules, and the content of the question. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ const waiting = (more: Partial<PendingCall> = {}): PendingCall => ({
 });
 const selected = (optionId: string) => ({ outcome: { outcome: 'selected', optionId } });
 
-/** A session whose editor answers like this, with everything that the questions do to it. */
+/** A session whose editor gives these answers, and a record of the acts of its questions. */
 function sessionOf(
   answer: (asked: RequestPermissionRequest) => unknown,
   pending: PendingCall[] = [waiting()],
@@ -58,7 +58,7 @@ describe('an answer', () => {
     const { questions, events, conversation, made } = sessionOf(() => selected(optionId));
     questions.ask(signal);
     await questions.answered();
-    // The updates come first, so the editor knows the call that it is asked about.
+    // The updates come first, so the editor has the call before the question about it.
     expect(events).toEqual(['updated', 'asked', ...kept]);
     expect(conversation.decide.mock.calls).toEqual([[{ ...DECIDED, ...decision }]]);
     if (kept.includes('remember'))

@@ -1,4 +1,4 @@
-/** Editors that break the protocol: what they send is refused by its code, and the session stays whole. */
+/** Editors that break the protocol: their messages are refused with a code, and the session stays intact. */
 
 import { join } from 'node:path';
 import { ndJsonStream } from '@agentclientprotocol/sdk';

@@ -1,4 +1,4 @@
-/** A prompt of an editor as content: every kind of block, the limits of what is attached, and names that could mislead. */
+/** A prompt of an editor as content: every kind of block, the limits of attachments, and names that could mislead. */
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';

@@ -1,4 +1,4 @@
-/** The content of messages, and the commands that a person runs with `!`: bounds, ends, and what is never attached. */
+/** The content of messages, and the commands that a person runs with `!`: bounds, ends, and files that are never attached. */
 import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

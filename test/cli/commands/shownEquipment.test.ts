@@ -1,5 +1,5 @@
 /**
- * What the program prints of servers, agents, skills, menus, exported sessions and questions, case by case. The texts of files,
+ * The output of the program about servers, agents, skills, menus, exported sessions and questions, case by case. The texts of files,
  * servers and models are foreign: test/cli/foreign.test.ts has their control characters.
  */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-/** Slash commands without a terminal: what each does, while the program is idle and while a request is under way. */
+/** Slash commands without a terminal: the effect of each, while the program is idle and while a request is under way. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -15,7 +15,7 @@ import { agentOf } from '../interactive/talkBench.ts';
 const textOf = (lines: readonly TextLine[]): string[] =>
   lines.flatMap((line) => rowsOf(line, 400).map((row) => rowText(row).trimEnd()));
 
-/** A port that records what commands do. `isBusy`: a request is under way. */
+/** A port that records the effects of commands. `isBusy`: a request is under way. */
 async function commands({
   isBusy = false,
   window = { contextWindow: 100_000 } as object,
@@ -62,7 +62,7 @@ async function commands({
   return { made, conversation, port, types, said, did, runs };
 }
 
-/** For each command with its arguments: what it does, or a part of what it says. */
+/** For each command with its arguments: its effect, or a part of its output. */
 const EFFECTS: readonly (readonly [line: string, did: unknown, said?: string | RegExp])[] = [
   ['/help', undefined, '/help'],
   ['/cost', undefined, 'no model was called yet'],

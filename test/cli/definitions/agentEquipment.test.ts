@@ -1,4 +1,7 @@
-/** What the user and the project add to the agent together: problems, files without trust, servers of an editor, and a failed start. */
+/**
+ * The additions of the user and the project to the agent together: problems, files without trust, servers of an editor, and a failed
+ * start.
+ */
 import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';

@@ -1,4 +1,4 @@
-/** Agents, commands and skills from Markdown files: what is read, what is refused, and what counts before the project is trusted. */
+/** Agents, commands and skills from Markdown files: accepted files, refused files, and the files of an untrusted project. */
 import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -144,7 +144,7 @@ test('$ARGUMENTS is all that follows a command, $1 its first word, and arguments
   expect(text('Fix $2.', 'a b c')).toBe('Fix b.\n\na c');
   expect(text('Fix $1.', '')).toBe('Fix .');
   expect(text('Fix $1.', '$ARGUMENTS')).toBe('Fix $ARGUMENTS.');
-  // What a replacement of JavaScript would take for a pattern stays as the person wrote it.
+  // Patterns of JavaScript's `replace` stay as the person wrote them.
   for (const argument of ['$$', '$&', "$'", '$`', '$1 $2', 'pay $$5 & $<a>'])
     expect(text('<$ARGUMENTS> of $1', argument)).toBe(`<${argument}> of ${argument.split(' ')[0]}`);
 });

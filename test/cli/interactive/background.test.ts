@@ -78,7 +78,7 @@ test('commands that run are shown with id and command, and the end of one is a l
   expect(shown([endedLine(ended)])).toEqual([`· ${ID} npm run\\x1b[2J dev: exit code 1`]);
 });
 
-/** The program in a directory: `lines` receives what it prints. */
+/** The program in a directory: `lines` receives its output. */
 async function program(root: string, replies: readonly Reply[]) {
   const tools = codingTools({ sandbox: 'off', extra: ['Background'] });
   const model = scripted(replies);

@@ -1,4 +1,4 @@
-/** The drawn terminal: when it draws, what each key does, and what is left of it once it is closed or handed over. */
+/** The drawn terminal: its draws, the effect of each key, and its state after a close or a handover. */
 import { EventEmitter, once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -208,7 +208,7 @@ test('a stopped program gives the terminal back, and takes it again when it cont
   process.emit('SIGCONT');
   expect([modes.at(-1), written]).toEqual([true, [PASTE_ON]]);
   vi.advanceTimersByTime(20);
-  // The shell has written above, which stays.
+  // The output of the shell above stays.
   const screen = new TerminalScreen(80);
   screen.write(`one\r\ntwo\r\n${written.at(-1)}`);
   expect(screen.rows).toEqual(['one', 'two', 'working', '> ab']);

@@ -1,4 +1,4 @@
-/** Looking at earlier lines: after any number of steps up and down, the line is the one that these steps lead to. */
+/** Earlier lines: after any number of steps up and down, the expected line is shown. */
 import { expect, test } from 'vitest';
 import { type EditedLine, editedBy, type Key, lineWith } from '../../../src/cli/interactive/lineEditor.ts';
 

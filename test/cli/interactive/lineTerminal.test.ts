@@ -1,4 +1,4 @@
-/** The plain terminal of whole lines: when it asks, how lines follow a question, and what is left of it once it is closed. */
+/** The plain terminal of whole lines: its questions, the lines after a question, and its state after a close. */
 import { PassThrough } from 'node:stream';
 import { afterEach, expect, test, vi } from 'vitest';
 import { LineTerminal, type TerminalSource } from '../../../src/cli/interactive/conversationTerminal.ts';
@@ -7,7 +7,7 @@ import { keptOutput } from './talkBench.ts';
 
 afterEach(() => void vi.useRealTimers());
 
-/** Its view is what the test sets. */
+/** The test sets its view. */
 function lines(columns?: number) {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const view = { lines: [], question: ['cyan', '>'] as ['cyan', string], isAwaiting: true };

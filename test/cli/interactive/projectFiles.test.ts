@@ -1,4 +1,4 @@
-/** What files of the user and the project add to a conversation on a terminal: commands, agents, skills and MCP servers. */
+/** Files of the user and the project in a conversation on a terminal: commands, agents, skills and MCP servers. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

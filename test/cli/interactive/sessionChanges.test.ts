@@ -1,5 +1,5 @@
 /**
- * A session that is swapped, opened again with another agent, or left: what stays of the one before. Invariant: nothing of a
+ * A session that is swapped, opened again with another agent, or left: the remains of the previous session. Invariant: no part of a
  * session that was left is shown, listed, followed or held any more.
  */
 import { mkdir } from 'node:fs/promises';
@@ -15,7 +15,7 @@ import { agentOf, deploys, talk, talkWith } from './talkBench.ts';
 
 afterEach(() => void vi.restoreAllMocks());
 
-/** Commands in the background that end when the test says so. */
+/** Commands in the background that the test ends. */
 function background(running: readonly BackgroundCommand[] = []) {
   const watchers = new Set<(command: BackgroundCommand) => void>();
   const watch = (watcher: (command: BackgroundCommand) => void) => {

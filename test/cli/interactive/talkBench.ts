@@ -127,7 +127,7 @@ export async function talkWith(
 
 export const deploys = (to: string, id = 'c1', name = 'Deploy'): Reply => [call(id, name, { to })];
 
-/** An output that keeps what was written to it. */
+/** An output that keeps the written text. */
 export function keptOutput(columns: number | undefined) {
   const kept = { text: '' };
   const output = {

@@ -1,4 +1,4 @@
-/** What is kept of changed files: its bounds, its order, its permissions, and what damage or a full disk leaves. */
+/** The stored contents of changed files: their bounds, order and permissions, and their state after damage or on a full disk. */
 import { appendFile, chmod, mkdir, mkdtemp, readdir, realpath, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

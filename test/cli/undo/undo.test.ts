@@ -144,7 +144,7 @@ describe('a file that changed since', () => {
     expect(await textOf('a.txt')).toBe('mine\n');
     expect(await exists(at('b.txt'))).toBe(true);
     expect(users()).toEqual(['edit']);
-    // The answer comes too late, and so does one that was never asked for.
+    // The answer comes too late, and so does an answer without a question.
     await types('y');
     await types('/rewind 1 both all');
     expect(await textOf('a.txt')).toBe('mine\n');

@@ -1,4 +1,4 @@
-/** Shared by the tests of undo: an agent with real files, its history beside them, and what a person types. */
+/** Shared by the tests of undo: an agent with real files, its history beside them, and the input of a person. */
 import { lstat, mkdir, mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -42,7 +42,7 @@ export async function undoing(replies: readonly Reply[], { root: given, id = 's'
     say: (_style, text) => void lines.push(text),
     note: (text) => void notes.push(text),
   });
-  /** What a person types, with the meaning of a short answer. */
+  /** Types a text for the person, with the meaning of a short answer. */
   const types = async (typed: string): Promise<string> => {
     lines.length = 0;
     const [, name = '', argument = ''] = /^\/(\w+) ?(.*)$/.exec(commands.take(typed) ?? typed) ?? [];

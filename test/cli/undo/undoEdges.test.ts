@@ -10,7 +10,7 @@ import { edit, exists, read, undoing, write } from './undoBench.ts';
 
 type Talk = Awaited<ReturnType<typeof undoing>>;
 
-/** The plan to take back the last request. */
+/** The plan to undo the last request. */
 async function planOf({ conversation, history, cwd }: Talk) {
   const [request] = undoableRequests(conversation.log());
   if (!request) throw new Error('no request');

@@ -77,7 +77,7 @@ class Reader {
     this.#checker = program.getTypeChecker();
   }
 
-  /** What an entry exports, with the name that it has there. */
+  /** The exports of an entry, with their names there. */
   exportsOf(file: string): [name: string, symbol: ts.Symbol][] {
     const source = this.#program.getSourceFile(join(root, file));
     const module = source && this.#checker.getSymbolAtLocation(source);
@@ -157,7 +157,7 @@ class Reader {
     return symbol && this.#original(symbol);
   }
 
-  /** The types of this repository that the declarations name, without what is private and without code. */
+  /** The types of this repository that the declarations name, without private parts and without code. */
   #mentioned(nodes: readonly ts.Node[]): ts.Symbol[] {
     const found: ts.Symbol[] = [];
     const visit = (node: ts.Node): void => {
@@ -183,7 +183,7 @@ class Reader {
   }
 }
 
-/** The parts of a constant's declaration that tell its type. */
+/** The parts of a constant's declaration that determine its type. */
 function signatureNodes({ type, initializer }: ts.VariableDeclaration): ts.Node[] {
   if (type) return [type];
   if (!initializer || !ts.isArrowFunction(initializer)) return [];
@@ -239,7 +239,7 @@ function signatureText(node: ts.FunctionDeclaration | ts.ArrowFunction, name: st
   return `${name}${generic}(${textsOf(node.parameters)})${node.type ? `: ${node.type.getText()}` : ''}`;
 }
 
-/** Types that hold what the library does inside, and that nobody passes or reads. */
+/** Internal types of the library, which nobody passes or reads. */
 const INSIDE =
   /^src\/(runtime|log|remote\/remoteLog|react\/shared|transports\/events|stores\/postgres\/(?!database))|^machines\/log\//;
 

@@ -12,7 +12,7 @@ interface CommandRows {
   readonly rows: Cells[];
 }
 
-/** Collects what each function declares, in the order of the file. */
+/** Collects the declarations of each function, in the order of the file. */
 class Declared {
   /** Those of every command that runs the agent. */
   readonly shared: CommandRows = { name: '', description: '', takesAgentOptions: false, rows: [] };

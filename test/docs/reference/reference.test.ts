@@ -24,7 +24,7 @@ describe('docs/reference', () => {
 
   it('every member of a public type, and of the types that it uses, has a sentence', () => {
     const members = all.flatMap((declaration) => declaration.members.map((member) => ({ ...member, declaration })));
-    // A default alone says nothing about what the member is.
+    // A default alone does not describe the member.
     const bare = members.filter(({ sentence }) => !SENTENCE.test(withoutDefault(sentence)[0]));
     expect(bare.map(({ name, declaration }) => `${declaration.file}: ${declaration.name}.${name}`)).toEqual([]);
     expect(members.length).toBeGreaterThan(800);

@@ -1,6 +1,6 @@
 /**
- * The pages of docs/reference, as text. Invariant: a name stands on one page, that of the first entry that exports it; other pages
- * link to it. Everything comes from declarations, their comments and the table of entries in the README.
+ * The pages of docs/reference, as text. Invariant: a name is on one page, that of the first entry that exports it; other pages link to
+ * it. Everything comes from declarations, their comments and the table of entries in the README.
  */
 import { entries, read } from '../documents.ts';
 import { type Cells, tableOf } from '../markdownTable.ts';

@@ -1,4 +1,4 @@
-/** What a person does on the page: move in a log, decide, settle, send, export, and change settings. */
+/** Acts of a person on the page: move in a log, decide, settle, send, export, and change settings. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { conversationEntry, logOf, pageBench, waitingLog } from './pageBench.ts';
 

@@ -1,4 +1,4 @@
-/** The messages of an inspector's server, and what the page shows after each. */
+/** The messages of an inspector's server, and the display of the page after each. */
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { ToPage } from '../../../src/inspect/wire.ts';
 import { conversationEntry, logOf, pageBench } from './pageBench.ts';

@@ -23,7 +23,7 @@ export const openingsIn = (messages: readonly Message[]): number[] =>
     }),
   );
 
-/** Learns which message of the active cycle has a schema of its own. A fork has no schema for the messages it copied. */
+/** Learns which message of the active cycle has its own schema. A fork has no schema for the messages it copied. */
 export function learnOwnSchema({ facts, processId }: CheckedWorld, entry: LogEntry): void {
   const { conversationId } = entry;
   if (entry.type === 'run-started') facts.ownSchemas.delete(conversationId);

@@ -1,5 +1,5 @@
 /**
- * Compares each request to the model with what is durable and with the requests before it. Invariant: a reply counts
+ * Compares each request to the model with the durable entries and with the requests before it. Invariant: a reply counts
  * once it was read.
  */
 import { type ModelPart, WRITTEN } from '../../../src/models/model.ts';

@@ -1,6 +1,6 @@
 /**
  * One life of a conversation that a durable engine holds: people send, decide, settle and cancel, and attempts end at any point. The
- * invariants are those of every log, and what `docs/promises.md` says of tools.
+ * invariants are those of every log, and the promises of `docs/promises.md` about tools.
  */
 import { z } from 'zod';
 import { applyEntry } from '../../../machines/internal.ts';
@@ -28,7 +28,7 @@ export interface EngineReport {
 
 export interface EngineLife {
   seed: number;
-  /** How likely an attempt ends at each step. Default: drawn. */
+  /** The probability that an attempt ends at each step. Default: drawn. */
   deaths?: number;
   /** Default: drawn. */
   onRestart?: 'idle' | 'replayDecided' | 'resume';
@@ -279,7 +279,7 @@ export async function simulateEngine(life: EngineLife): Promise<EngineReport> {
   return { seed, log, violations, counts };
 }
 
-/** Everybody who is asked decides, until nothing waits. */
+/** Each person who is asked decides, until nothing waits. */
 async function settle(engine: SimulatedEngine, people: People): Promise<void> {
   // A life with sub-agents takes seconds of CPU, and others may use the machine.
   const limit = AbortSignal.timeout(100_000);

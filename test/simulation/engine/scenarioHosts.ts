@@ -38,7 +38,7 @@ function modelOf({ replies, tasks = {}, window, context = '' }: Scenario, log: (
         yield t('A summary.');
         return yield finish('stop');
       }
-      // A summary takes the place of messages. Then the log says how many replies there were.
+      // A summary takes the place of messages. In that case the log contains the number of replies.
       const given =
         window && 'contextWindow' in window
           ? log().filter(({ type }) => type === 'model-reply').length
@@ -53,7 +53,7 @@ function modelOf({ replies, tasks = {}, window, context = '' }: Scenario, log: (
   };
 }
 
-/** Which tools have been started. */
+/** The tools that have been started. */
 function startedTools() {
   const names = new Set<string>();
   const execute: ExecuteTool = (definition, args, context) => {
@@ -96,7 +96,7 @@ async function storedLog(store: LogStore, id: string): Promise<LogEntry[]> {
   return entries;
 }
 
-/** What holds the conversation: a process, or an engine with a worker. */
+/** The holder of the conversation: a process, or an engine with a worker. */
 export interface Holder {
   /** Another process takes its place. */
   restart(): Promise<void>;
@@ -188,8 +188,8 @@ export async function held(
 }
 
 /**
- * Without times. Each id that a host makes becomes its place in the log. What is stored after the end of a run names the run, or none:
- * that depends on how long the store takes.
+ * Without times. Each id that a host makes becomes its place in the log. An entry that is stored after the end of a run names the run, or
+ * none: that depends on how long the store takes.
  */
 export const comparable = (logs: Logs): string[][] => logs.map(comparableLog);
 

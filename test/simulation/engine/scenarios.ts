@@ -24,7 +24,7 @@ export interface Scenario {
   window?: object;
   /** The model replies only to requests that have it. */
   context?: string;
-  /** How likely an attempt ends at each step. A model call that is repeated puts its diagnostics on record again. */
+  /** The probability that an attempt ends at each step. A repeated model call logs its diagnostics again. */
   deaths?: 0;
   /** The entries that the scenario is about. */
   expected: readonly LogEntry['type'][];

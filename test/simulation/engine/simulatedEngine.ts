@@ -1,7 +1,7 @@
 /**
- * A durable engine in memory: it keeps the journal of an invocation, its log, and the acts that wait. Invariant: only what the current
- * attempt recorded counts. An attempt ends at a drawn point: before a step, in it, and before or after its record. An abandoned attempt
- * may continue for a while beside the next one. What an attempt does again is compared with its journal. Timers elapse at drawn
+ * A durable engine in memory: it keeps the journal of an invocation, its log, and the acts that wait. Invariant: only the records of the
+ * current attempt count. An attempt ends at a drawn point: before a step, in it, and before or after its record. An abandoned attempt
+ * may continue for a while beside the next one. Repeated acts of an attempt are compared with its journal. Timers elapse at drawn
  * turns, also while there is no attempt.
  */
 import type { LogEntry } from '../../../src/index.ts';
@@ -39,7 +39,7 @@ export class AttemptOver extends Error {}
 export interface EngineOptions {
   chance: Chance;
   conversationId: string;
-  /** How likely an attempt ends at each step. */
+  /** The probability that an attempt ends at each step. */
   deaths: number;
   /** In place of `deaths`: whether an attempt ends at this point, counted from 1. */
   dies?(point: number): boolean;
@@ -57,11 +57,11 @@ export class SimulatedEngine {
   repeated = 0;
   /** The points at which an attempt could end. */
   points = 0;
-  /** How often an invocation continued a run. */
+  /** The number of times that an invocation continued a run. */
   continued = 0;
-  /** How many timers were started. */
+  /** The number of started timers. */
   timers = 0;
-  /** How often an attempt listened, and was ended because the engine did not need it. */
+  /** The number of attempts that listened and were ended, because the engine did not need them. */
   suspended = 0;
   carried: CarriedRun | undefined;
   version = 0;
@@ -73,7 +73,7 @@ export class SimulatedEngine {
   #acts: WaitingAct[] = [];
   #taken = new Set<string>();
   #isAsked = false;
-  /** Timers that have elapsed and were not told. */
+  /** Elapsed timers that no attempt has received. */
   #elapsed: EngineTimer[] = [];
   #ring: () => void = () => {};
   #holding: Promise<void> | undefined;
@@ -97,7 +97,7 @@ export class SimulatedEngine {
     return this.#acts.splice(0);
   }
 
-  /** An invocation follows, also without an act. */
+  /** Starts another invocation, also without an act. */
   askAgain(): void {
     this.#isAsked = true;
     this.continued += 1;
@@ -265,7 +265,7 @@ class Attempt implements EngineAttempt {
     } while (!(await this.#tell(listener)));
   }
 
-  /** False where another attempt was told. */
+  /** False where another attempt received them. */
   async #tell(listener: AttemptListener): Promise<boolean> {
     if (this.#engine.hasActs) {
       this.#send({ kind: 'bell' });
@@ -344,7 +344,7 @@ class Attempt implements EngineAttempt {
     this.#command({ kind: 'answer', value: JSON.stringify([to, answer]) });
   }
 
-  /** The engine receives what this attempt has commanded. */
+  /** The engine receives the commands of this attempt. */
   commit(): void {
     if (this.isOver) return;
     for (const line of this.#unsent.splice(0)) {
@@ -409,7 +409,7 @@ class Attempt implements EngineAttempt {
     const { chance, deaths, dies } = this.#engine.options;
     this.#engine.points += 1;
     if (!(dies ? dies(this.#engine.points) : chance.odds(deaths / 4))) return;
-    // What was sent and not answered may have arrived.
+    // Commands that were sent and not answered may have arrived.
     if (chance.odds(0.5)) this.commit();
     this.#abandon();
     throw new AttemptOver();
@@ -420,7 +420,7 @@ class Attempt implements EngineAttempt {
     if (!this.isOver) this.#abandon();
   }
 
-  /** What was commanded arrives also while a step takes long. */
+  /** Commands also arrive while a step takes long. */
   async #commitLater(): Promise<void> {
     for (let turn = 0; turn < 6; turn += 1) await nextTurn();
     this.commit();

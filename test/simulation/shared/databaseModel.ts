@@ -1,6 +1,7 @@
 /**
- * The database of a shared store in memory: what each statement of `runchart/postgres` does to the tables. Invariant: it answers as
- * PostgreSQL answers the text of the statement, which `test/stores/postgres/statementsAsModelled.ts` compares. A statement is atomic, and its time is given.
+ * The database of a shared store in memory: the effect of each statement of `runchart/postgres` on the tables. Invariant: it gives the
+ * answers of PostgreSQL to the text of each statement, which `test/stores/postgres/statementsAsModelled.ts` compares. A statement is
+ * atomic, and its caller passes the time.
  */
 import { quotedSchema } from '../../../src/stores/postgres/migrations.ts';
 import { type Statements, statementsOf } from '../../../src/stores/postgres/statements.ts';

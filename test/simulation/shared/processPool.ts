@@ -1,6 +1,6 @@
 /**
- * The pool of one process: its statements reach the database when the loop decides, and are answered, or not. Invariant: a lost answer
- * says nothing about the statement. It was executed, will be, or never is.
+ * The pool of one process: the loop decides when its statements reach the database and whether they are answered. Invariant: a lost
+ * answer does not show the fate of the statement. The statement was executed, will be executed, or never is.
  */
 import type { Connection, PostgresPool } from '../../../src/stores/postgres/database.ts';
 import type { Pending } from '../../../src/testing/simulation/world/simulatedWorld.ts';
@@ -9,7 +9,7 @@ import type { SentStatement, SharedWorld } from './sharedWorld.ts';
 
 type Notified = (message: { payload?: string }) => void;
 
-/** What the loss of a connection looks like to the caller: an error without a code of the database. */
+/** The caller receives the loss of a connection as an error without a code of the database. */
 const connectionLost = (): Error => new Error('Connection terminated unexpectedly');
 const refusal = (code: string): Error => Object.assign(new Error(`error ${code}`), { code });
 
@@ -25,11 +25,11 @@ export interface PoolOwner {
   readonly isRunning: boolean;
   /** The database cannot be reached: statements wait for an answer, or fail at once. */
   readonly cut: 'no' | 'silent' | 'refusing';
-  /** What reaches the process when it runs. */
+  /** Receives statements and hints while the process runs. */
   receive(pending: Pending): void;
 }
 
-/** Sees what the database did. */
+/** Receives the executed statements of the database. */
 export type Executed = (process: string, name: StatementName, values: readonly unknown[], answer: Answer) => void;
 
 export interface PoolPorts {

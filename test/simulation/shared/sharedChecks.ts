@@ -1,6 +1,6 @@
 /**
- * What must hold for the logs that several processes write, whatever happens to the processes. Invariant: the checks read the tables
- * and the answers of the clients, and nothing that a process remembers.
+ * The rules for logs that several processes write, whatever happens to the processes. Invariant: the checks read the tables and the
+ * answers of the clients, and no memory of a process.
  */
 import type { LogEntry } from '../../../machines/internal.ts';
 import { logFaults, restFaults } from '../../support/logRules.ts';
@@ -37,7 +37,7 @@ export class SharedChecks {
     return log;
   }
 
-  /** The process has lost the conversation, and may not have noticed yet. */
+  /** True if the process has lost the conversation and may not have noticed that yet. */
   isStale(process: string, id: string): boolean {
     return this.#holders.get(id) !== process && this.#formerHolders.get(id)?.has(process) === true;
   }
@@ -60,12 +60,12 @@ export class SharedChecks {
       );
   };
 
-  /** Holds at every moment. */
+  /** This rule applies at every moment. */
   growing(ids: readonly string[]): void {
     for (const id of ids) for (const fault of logFaults(this.logOf(id))) this.#shared.violate('LOG', `${id}: ${fault}`);
   }
 
-  /** Holds when nothing is under way any more. */
+  /** This rule applies when nothing is under way any more. */
   atRest(ids: readonly string[], asks: readonly Ask[]): void {
     const shared = this.#shared;
     for (const id of ids) {

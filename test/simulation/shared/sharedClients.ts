@@ -1,6 +1,6 @@
 /**
- * The clients of a simulated address: requests that reach any process, are repeated when their answer is lost, and are answered once
- * their effect is durable. Invariant: an answer is compared with the durable log at the moment at which it arrives.
+ * The clients of a simulated address: their requests reach any process and are repeated when the answer is lost; an answer follows its
+ * durable effect. Invariant: an answer is compared with the durable log at the moment at which it arrives.
  */
 import type { LogEntry } from '../../../machines/internal.ts';
 import type { SharedChecks } from './sharedChecks.ts';
@@ -10,7 +10,7 @@ import type { SimulatedProcess } from './simulatedProcess.ts';
 export type AskKind = 'create' | 'show' | 'send' | 'steer' | 'followUp' | 'decide' | 'settle' | 'cancel' | 'resume';
 type Fields = { readonly [key: string]: unknown };
 
-/** A request that was lost, or refused for now, is tried this often, after longer and longer pauses. */
+/** The maximum number of attempts of a request that was lost or refused for now; the pauses grow. */
 const TRIES_MOST = 15;
 const PAUSE_MS = 400;
 /** The owner of the clients' timers. */
@@ -144,7 +144,7 @@ export class SharedClients {
     });
   }
 
-  /** A client that has waited for long asks another process, while the first may still answer. */
+  /** A client that has waited for long sends its request to another process, while the first may still answer. */
   sendAgain(): void {
     const waiting = this.asks.filter(
       ({ state, isRepeatable, tries }) => state === 'asked' && isRepeatable && tries < 4,
@@ -174,7 +174,7 @@ export class SharedClients {
     if (ask.state === 'over') return;
     // A message that waited in the queue may have begun its run after a cancel.
     const isBusy = this.#shared.faultFree && answer.code === 'agent_busy';
-    // The store did not take the cancel: the cycle still waits, as the status says.
+    // The store did not take the cancel: the cycle still waits, which the status reports.
     const isRefused = this.#shared.faultFree && ask.kind === 'cancel' && (answer.status === 'waiting' || isStale);
     if (isBusy || isRefused || (status >= 400 && FOR_NOW.has(answer.code))) return this.#lost(ask);
     ask.state = 'over';
@@ -183,8 +183,8 @@ export class SharedClients {
   }
 
   /**
-   * What is answered must be durable. `isStale`: the process has lost the conversation while its clock stood still. Until its next
-   * renewal it answers from what it has where nothing is to be stored.
+   * An answer must be durable. `isStale`: the process has lost the conversation while its clock stood still. Until its next renewal it
+   * answers from its own data if nothing is to be stored.
    */
   #judge(ask: Ask, status: number, answer: Fields, isStale: boolean): void {
     const { kind, conversation, by, body, openRuns } = ask;
@@ -211,7 +211,7 @@ export class SharedClients {
         );
         const isTaken = answer.receipt === 'applied' || answer.receipt === 'held';
         if (isTaken) return check(isOwn, 'the decision is not durable');
-        // Asked twice, it may find itself.
+        // A request that was sent twice may find its own effect.
         return check(isStale || !isOwn || ask.tries > 1 || answer.receipt === 'stale', 'the decision is its own');
       }
       case 'settle':
@@ -221,7 +221,7 @@ export class SharedClients {
           'the settlement is not durable',
         );
       case 'cancel': {
-        // A cancel does not wait for a slow store: then the status says that the end of the run is not stored.
+        // A cancel does not wait for a slow store: then the status reports that the end of the run is not stored.
         if (answer.status !== 'idle' && answer.status !== 'waiting') return;
         if (isStale) return;
         const open = new Set(openRunsIn(log));

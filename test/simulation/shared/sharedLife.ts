@@ -32,7 +32,7 @@ export interface SharedOptions {
   trace?: ((line: string) => void) | undefined;
 }
 
-/** What the client of a life shares with its other parts. */
+/** The data that the client of a life shares with its other parts. */
 export interface SharedLife {
   readonly shared: SharedWorld;
   readonly processes: readonly SimulatedProcess[];
@@ -48,7 +48,7 @@ export async function simulateShared({ seed, tape: numbers, trace }: SharedOptio
   const shared = new SharedWorld(tape);
   if (trace) shared.trace = (line) => trace(`${shared.clock.elapsedMs.toFixed(0).padStart(8)} ${line}`);
   const unwatch = watchUncaught((error) => shared.violate('uncaught', textOf(error)));
-  // The one id that the library takes from the platform here: of an act that another process is asked for.
+  // The only id that the library takes from the platform here: that of an act for another process.
   const { randomUUID } = crypto;
   crypto.randomUUID = () => shared.newId() as ReturnType<typeof randomUUID>;
   const life = lifeOf(shared);

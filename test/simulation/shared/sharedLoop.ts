@@ -170,7 +170,7 @@ export class SharedLoop {
     clients.ask(kind, id, { content, ...named, ...(kind !== 'send' && { kind }) }, isNamed);
   }
 
-  /** Without faults, everything that was asked for is answered, and every reader has every entry. */
+  /** Without faults, every request is answered, and every reader has every entry. */
   async #comeToRest(): Promise<void> {
     const { shared, clients, processes, readers } = this.#life;
     const until = shared.clock.elapsedMs + REST_MS;
@@ -198,7 +198,7 @@ export class SharedLoop {
     return this.#restless === '';
   }
 
-  /** What is not at rest. */
+  /** The parts that are not at rest. */
   get #restless(): string {
     const { clients, readers, ids, shared } = this.#life;
     const asked = clients.asks.filter(({ state }) => state !== 'over').map(({ kind, by }) => `${kind} of ${by}`);
@@ -208,7 +208,7 @@ export class SharedLoop {
     const running = ids.filter((id) => {
       const row = shared.database.conversations.get(id);
       if (row?.cycle !== 'running') return false;
-      // The run of a dead holder is taken over where somebody reads it.
+      // The run of a dead holder is taken over where a reader follows it.
       const isRead = readers.some(({ conversation, state }) => conversation === id && state === 'reading');
       return isRead || row.leaseUntil > shared.clock.elapsedMs;
     });

@@ -9,7 +9,7 @@ export interface SharedProfile {
   /** The number of steps before faults are switched off. */
   steps: number;
   leaseMs: number;
-  /** How long a conversation stays open without work. A short time moves it to other processes without any fault. */
+  /** The time for which a conversation stays open without work. A short time moves it to other processes without any fault. */
   idleMs: number;
   /** The pool has one connection, so no hint reaches the process. */
   isPooled: boolean;
@@ -33,7 +33,7 @@ export interface SharedProfile {
 
 const STEPS = [40, 80, 160, 240] as const;
 
-/** What is not of this kind of life is off. */
+/** Faults that do not belong to this kind of life are switched off. */
 function drawWork(tape: Tape): Profile {
   return {
     ...{ act: 0, crash: 0, clockJump: 0, store: 0, deliveredTwice: 0, window: 0, decides: 0, steps: 0 },

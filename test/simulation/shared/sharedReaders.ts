@@ -1,6 +1,6 @@
 /**
- * Clients that follow a conversation through any process, over server-sent events. Invariant: a reader sees each entry once and in
- * order, never before it is durable, and the same that is durable.
+ * Clients that follow a conversation through any process, over server-sent events. Invariant: a reader sees each entry once and in order,
+ * never before it is durable, and equal to the durable one.
  */
 import type { SharedWorld } from './sharedWorld.ts';
 import type { SimulatedProcess } from './simulatedProcess.ts';
@@ -99,7 +99,7 @@ export class SharedReader {
     const data = /^data: (.*)$/m.exec(frame)?.[1];
     if (data === undefined) return;
     if (!frame.includes('event: entry')) {
-      // A process that has not noticed the end of its lease has fewer entries; it begins again and sends a reset.
+      // A process that has not noticed the end of its lease has fewer entries; the reader begins again and receives a reset.
       const signal = JSON.parse(data) as { type: string; runId?: string };
       if (signal.type !== 'reset' || signal.runId !== '') return;
       shared.count('reader-begins-again');

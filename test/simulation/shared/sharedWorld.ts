@@ -16,7 +16,7 @@ const VIOLATIONS_KEPT = 20;
 export interface SentStatement {
   /** It can reach the database now. */
   readonly isOnItsWay: boolean;
-  /** The loop decides what becomes of it. */
+  /** The loop decides the fate of the statement. */
   arrive(): void;
 }
 
@@ -78,7 +78,7 @@ export class ProcessWorld extends SimulatedWorld {
   override readonly clock: TestClock;
   readonly place: number;
   readonly #shared: SharedWorld;
-  /** How far the wall clock of this machine is off. */
+  /** The offset of this machine's wall clock. */
   readonly #skewMs: number;
   /** The time for which the machine itself was stopped, which its own clock leaves out. */
   lagMs = 0;

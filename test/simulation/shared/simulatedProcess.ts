@@ -13,7 +13,7 @@ import { type Executed, type PoolOwner, ProcessPool } from './processPool.ts';
 import { ProcessWorld, type SharedWorld } from './sharedWorld.ts';
 import { sharedTools, type ToolLedger } from './toolLedger.ts';
 
-/** What the processes of a life have in common. */
+/** The common parts of the processes of a life. */
 export interface Site {
   readonly shared: SharedWorld;
   readonly ledger: ToolLedger;
@@ -108,12 +108,12 @@ export class SimulatedProcess implements PoolOwner {
     this.world.pending.push(pending);
   }
 
-  /** What reaches the process now. */
+  /** The events that the process receives now. */
   get deliverable(): readonly Pending[] {
     return this.isRunning ? this.world.pending : [];
   }
 
-  /** Answers a request of a client. Undefined if the process is not there to receive it. */
+  /** Answers a request of a client. Undefined if the process cannot receive it. */
   answer(request: Request): Promise<Response> | undefined {
     return this.#running?.handle(request);
   }
@@ -168,7 +168,7 @@ export class SimulatedProcess implements PoolOwner {
     this.#running?.pool.heal();
   }
 
-  /** Whatever keeps it from working ends. */
+  /** Ends every obstacle to its work. */
   repair(): void {
     this.goOn();
     this.heal();

@@ -1,6 +1,6 @@
 /**
- * The tools of every process, and what they did. Invariant: a call that is not idempotent is executed once, and once more for each
- * retry that somebody asked for. No call is executed before the entry that permits it is durable.
+ * The tools of every process, and a record of their executions. Invariant: a call that is not idempotent is executed once, and once more
+ * for each requested retry. No call is executed before the entry that permits it is durable.
  */
 import type { LogEntry } from '../../../machines/internal.ts';
 import { defineTool, type Tool, type ToolContext } from '../../../src/tools/tool.ts';

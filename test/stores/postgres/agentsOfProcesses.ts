@@ -36,7 +36,7 @@ describe('agents over one database', () => {
     await emptySchema(SCHEMA);
   });
 
-  /** How much later it is for processes than the timers of their leases have noticed. */
+  /** The offset of the processes' clock after a stall that the timers of their leases have not noticed. */
   let stalledMs = 0;
   function processOf(
     model: Model,

@@ -1,6 +1,6 @@
 /**
- * What the PostgreSQL store sends between processes, without a database: hints, live signals, acts and followers, each at its
- * limits of size and time. The clock is a fake one.
+ * The messages of the PostgreSQL store between processes, without a database: hints, live signals, acts and followers, each at its limits
+ * of size and time. The clock is a fake one.
  */
 import { Subject } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';

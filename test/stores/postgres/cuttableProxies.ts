@@ -1,6 +1,6 @@
 /**
  * The proxies between clients, processes and the database in a test: a round-robin proxy before the processes, and a line to the database
- * for each process, which can be cut. Rule: a line that is cut is silent, as a network is that loses every packet; nothing is refused.
+ * for each process, which can be cut. Rule: a cut line is silent, like a network that loses every packet; nothing is refused.
  */
 import { once } from 'node:events';
 import { createServer as createHttpServer, request, type Server } from 'node:http';
@@ -8,7 +8,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import type { Worker } from './workerProcesses.ts';
 
-/** Each request goes to the next process. A process that is gone is 502. */
+/** Each request goes to the next process. A request to a missing process is answered 502. */
 export async function roundRobin(workers: () => readonly Worker[]): Promise<{ base: string; close(): void }> {
   let turn = 0;
   const server: Server = createHttpServer((asked, answer) => {
@@ -44,7 +44,7 @@ export async function roundRobin(workers: () => readonly Worker[]): Promise<{ ba
 
 export interface DatabaseLine {
   port: number;
-  /** Nothing passes any more. */
+  /** Cuts the line: nothing passes any more. */
   cut(): void;
   /** Connections that were cut are lost; new ones pass. */
   mend(): void;

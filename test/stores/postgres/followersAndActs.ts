@@ -1,5 +1,5 @@
 /**
- * Tests followers and acts of the PostgreSQL store with PGlite, where two stores stand for two processes. Only live signals depend on
+ * Tests followers and acts of the PostgreSQL store with PGlite, where two stores represent two processes. Only live signals depend on
  * hints. Entries and acts arrive without hints too.
  */
 import { Subject } from 'rxjs';
@@ -30,7 +30,7 @@ describe('processes over one database', () => {
     pglitePool().query(`update "${SCHEMA}".conversations set lease_until = clock_timestamp() - interval '1 second'`);
   const connectionLost = (): Error => Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
 
-  /** What a follower receives, in a list that grows. */
+  /** The items that a follower receives, in a list that grows. */
   function followed(store: PostgresStore, id: string, from?: number) {
     const items: (LogEntry | Live)[] = [];
     const iterator = store.follow(id, from)[Symbol.asyncIterator]();

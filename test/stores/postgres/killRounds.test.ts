@@ -1,8 +1,8 @@
 /**
  * Two and four processes behind a round-robin proxy, over a real PostgreSQL. Each second one of them is killed with SIGKILL; one stalls, and
  * one is cut off from the database, each for longer than a lease. Invariant: nothing is lost and nothing is done twice, each client
- * receives every entry, and a run whose holder is gone continues. That it does so within two leases is a bar for a machine with nothing
- * else to do: `npm run kills` holds it.
+ * receives every entry, and a run whose holder is gone continues. The bound of two leases applies to a machine with nothing else to do:
+ * `npm run kills` checks it.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { LogEntry } from '../../../src/index.ts';
@@ -18,7 +18,7 @@ import { builtWorker, Clients, killWorker, pause, type Worker } from './workerPr
 const LEASE_MS = volume.killLeaseMs;
 /** The bar of the 99th percentile; `npm run kills` sets it. */
 const TAKEOVER_MS = Number(process.env.TAKEOVER_MS ?? Number.POSITIVE_INFINITY);
-/** How long clients may take after the last kill. */
+/** The longest time of clients after the last kill. */
 const LAST_MS = 120_000;
 /** Processes that are ready to take the place of a killed one. */
 const SPARES = 2;
@@ -40,7 +40,7 @@ interface Opening {
   at: number;
 }
 
-/** The database writes down which process has opened what, in the transaction of the opening: the process may die right after it. */
+/** The database records the openings of each process in the transaction of the opening, because the process may die right after it. */
 async function recordOpenings(server: PostgresServer, schema: string): Promise<void> {
   const pool = server.pool({ max: 2 });
   const store = postgresStore(pool, { schema, serve: false });
@@ -62,7 +62,7 @@ async function recordOpenings(server: PostgresServer, schema: string): Promise<v
 }
 
 /**
- * For each run whose holder was gone: the time from the last harm that its holder took, until the next holder continued. `harms`: when
+ * For each run whose holder ended: the time from its last failure until the next holder continued. `harms`: when
  * each process was killed, stalled or cut off.
  */
 function takeoversIn(log: readonly LogEntry[], openings: readonly Opening[], harms: ReadonlyMap<number, Harm[]>) {
@@ -73,7 +73,7 @@ function takeoversIn(log: readonly LogEntry[], openings: readonly Opening[], har
       .get(before?.pid ?? 0)
       ?.filter(({ at }) => at <= entry.at)
       .at(-1);
-    // A lease may also end because the machine is busy. A process that is killed takes no more harm, and opens nothing.
+    // A lease may also end because the machine is busy. A killed process has no further failures, and opens nothing.
     return before && harm && harm.at >= before.at ? [{ kind: harm.kind, ms: entry.at - harm.at }] : [];
   });
 }
@@ -99,7 +99,7 @@ describe.skipIf(!proves || !hasPostgres)('processes that are killed each second'
     await program?.remove();
   });
 
-  /** Processes of one schema behind one address. */
+  /** Processes of one schema that serve one address. */
   async function processes(count: number, schema: string) {
     const serving: Place[] = [];
     const spares: Place[] = [];

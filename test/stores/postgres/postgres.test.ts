@@ -98,7 +98,7 @@ describe('a process', () => {
   });
 
   describe('an append whose answer is lost', () => {
-    /** The first append ends as `first` says; every statement of another kind is sent. */
+    /** The first append ends as `first` prescribes; every statement of another kind is sent. */
     const losing = (kind: (text: string) => boolean, first: Intercept, times = 1): Intercept => {
       let left = times;
       return (text, send) => {
@@ -362,7 +362,7 @@ describe('a process', () => {
       const ending = codeOf(() => (first ? first.close() : opening));
       await began;
       await store.close();
-      // The other process must not have to wait for the end of the lease.
+      // The other process must not wait for the end of the lease.
       const next = await storeOf().open('c');
       expect(await ending).toBe(code);
       await next.close();

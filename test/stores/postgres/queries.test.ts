@@ -1,6 +1,6 @@
 /**
- * Statements of the PostgreSQL store, without a database: which failures are tried again and how often, what becomes of the
- * connection and the transaction, how the texts are written, and how long an act of another process is awaited.
+ * Statements of the PostgreSQL store, without a database: the failures that are retried and the number of attempts, the state of the
+ * connection and the transaction, the written texts, and the wait for an act of another process.
  */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { RunchartError } from '../../../src/errors.ts';

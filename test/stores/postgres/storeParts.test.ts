@@ -1,6 +1,6 @@
 /**
- * The parts of the PostgreSQL store that live between its statements, without a database: connections of the pool,
- * followers, live signals, acts and leases. Each is used a second time, and each is ended in every way.
+ * The parts of the PostgreSQL store between its statements, without a database: connections of the pool, followers, live signals, acts
+ * and leases. Each is used twice, and is ended in every way.
  */
 import { Observable, Subject } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -22,7 +22,7 @@ type Answer = Record<string, unknown>[] | Error;
 /** Each statement by its name. */
 const statements = new Proxy({}, { get: (_, name) => String(name) }) as Statements;
 
-/** A pool that answers each statement by a function, and records what becomes of its connections. */
+/** A pool that answers each statement by a function, and records the state of its connections. */
 function poolOf(answer: (text: string, values: readonly unknown[]) => Answer | Promise<Answer>) {
   const released: (boolean | undefined)[] = [];
   const listeners = new Map<string, Set<(value: { payload?: string }) => void>>();
@@ -199,7 +199,7 @@ describe('live signals of a holder', () => {
     const expected = Array.from({ length: until / 10 + 11 }, (_, index) => index * 10).filter(followed);
     expect([...heard]).toEqual(expected);
     expect(live$.observed).toBe(false);
-    // What was still waiting when a following ended is not sent, also not with the next one.
+    // Signals that waited when a following ended are not sent, also not with the next one.
     const numbers = sent.join('').trim().split(' ').map(Number);
     expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
     expect(numbers.filter((now) => !followed(now))).toEqual([]);
@@ -225,7 +225,7 @@ describe('who begins to follow a reply', () => {
       for (const time of [first, second].filter((each) => each === at)) {
         begun[begun.length] = sent.length;
         feed.follow(60_000, true);
-        // One that follows already asks on, and needs nothing again.
+        // A follower that continues needs no text again.
         if (time > 0) feed.follow(60_000, false);
       }
       text += piece;

@@ -1,5 +1,5 @@
 /**
- * The options of `open` and `list` of the store in PostgreSQL, its limits, and every use of a handle and a store that are over. All
+ * The options of `open` and `list` of the store in PostgreSQL, its limits, and every use of a handle and a store after their end. All
  * of it runs in each test run.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

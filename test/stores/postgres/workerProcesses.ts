@@ -1,6 +1,7 @@
 /**
- * Processes that serve one address over a PostgreSQL server, and their clients. Invariant: a client asks again after a lost connection
- * and after a refusal for want of a holder, always under the same ids. A reader continues after its last entry; a gap or a repetition
+ * Processes that serve one address over a PostgreSQL server, and their clients. Invariant: a client repeats a request after a lost
+ * connection and after a refusal for lack of a holder, always under the same ids. A reader continues after its last entry; a gap or a
+ * repetition
  * is recorded.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -53,7 +54,7 @@ export async function killWorker({ process: child }: Worker): Promise<void> {
   await ended;
 }
 
-/** A process sends a beat each second. One that stalls sends nothing; the client goes elsewhere. */
+/** A process sends a beat each second. A stalled process sends nothing, so the client connects to another one. */
 const SILENCE_MS = 2000;
 const ANSWER_MS = 8000;
 const ATTEMPTS = 300;

@@ -170,7 +170,7 @@ describe.skipIf(!hasProc)('a command in the background', () => {
       await find(id)?.ended;
       ids.push(id);
       const known = ids.map((each) => find(each) !== undefined);
-      // The one that was started last did not count as ended then.
+      // At that time the last started one had not ended yet.
       expect(known).toEqual(ids.map((_, index) => index >= ids.length - 65));
     }
     await agent.close();

@@ -1,4 +1,4 @@
-/** What the end of a command in the background releases, whatever ended it and whether anybody has read its output. */
+/** The resources that the end of a command in the background releases, for every end and whether or not its output was read. */
 import { readdir, readlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

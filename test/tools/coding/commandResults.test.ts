@@ -1,4 +1,4 @@
-/** The words about a command: what it printed, where the rest is, how it ended, and which commands still run. */
+/** The words about a command: its output, the place of the rest, its end, and the commands that still run. */
 import { tmpdir } from 'node:os';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import {

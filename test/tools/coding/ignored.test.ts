@@ -1,4 +1,4 @@
-/** What `.gitignore` leaves out of Glob and Grep, compared with git itself, and the order and time of searches. */
+/** The files that `.gitignore` leaves out of Glob and Grep, compared with git itself, and the order and time of searches. */
 import { execFileSync, spawn } from 'node:child_process';
 import { utimes } from 'node:fs/promises';
 import { cpus } from 'node:os';
@@ -82,7 +82,7 @@ describe('.gitignore', () => {
 describe('the rules of .gitignore', () => {
   const leftOut = (rules: string, path: string): boolean => {
     const parts = path.split('/');
-    // A directory that is left out takes all that is in it with it.
+    // If a directory is left out, so are its contents.
     return parts.some(
       (_, index) =>
         isLeftOut(ignoreRules(rules), parts.slice(0, index + 1), index < parts.length - 1, ignoreBudget()) === true,

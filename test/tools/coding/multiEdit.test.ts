@@ -1,4 +1,4 @@
-/** MultiEdit: several edits of one file, all of them or none; and how the program and the rules see it. */
+/** MultiEdit: several edits of one file, all of them or none; and its form in the program and in the rules. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import fc from 'fast-check';

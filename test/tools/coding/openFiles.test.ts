@@ -1,4 +1,4 @@
-/** What the file tools hold open. Invariant: no call leaves a file or a directory open, whether it succeeds or is refused. */
+/** The open files of the file tools. Invariant: no call leaves a file or a directory open, whether it succeeds or is refused. */
 import { execFileSync } from 'node:child_process';
 import { readdir, readlink } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';

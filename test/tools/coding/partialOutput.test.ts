@@ -1,4 +1,4 @@
-/** What a cancelled command had printed is kept in its result. */
+/** The output of a cancelled command is kept in its result. */
 import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -6,7 +6,7 @@ import { placesIn } from '../../../src/tools/coding/search/textPlaces.ts';
 const found = (text: string, searched: string, overlapping: boolean): [at: number, old: string][] =>
   [...placesIn({ text }, searched, { overlapping })].map(({ at, length }) => [at, text.slice(at, at + length)]);
 
-/** Tries each position. A position between CR and LF is none. */
+/** Tries each position. A position between CR and LF does not count. */
 function tried(text: string, searched: string, overlapping: boolean): [at: number, old: string][] {
   const lines = searched.split('\r\n').join('\n');
   const places: [number, string][] = [];

@@ -1,4 +1,4 @@
-/** What WebFetch makes of an answer: each status, media type, charset and encoding, the part that is shown, and the failures before it. */
+/** The result of WebFetch for each status, media type, charset and encoding, the shown part, and the failures before it. */
 import type { RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
