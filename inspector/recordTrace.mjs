@@ -54,7 +54,7 @@ const store = memoryStore();
 const makeAgent = () =>
   createAgent({ model, store, tools: [search, sendMail], plugins: [openTelemetry({ agentName: 'librarian' })] });
 
-/** Acts within a span of the server, as an instrumented one would. */
+/** Acts within a span, as a server with tracing does. */
 async function within(name, act) {
   const span = shop.startSpan(name);
   await context.with(trace.setSpan(context.active(), span), act);

@@ -38,7 +38,7 @@ export class RemoteConnection implements EventTarget, RemoteLink {
   readonly #options: ConnectionOptions;
   readonly #state = new BehaviorSubject<ConnectionState>({ state: 'connecting' });
   readonly #abort = new AbortController();
-  /** Acts that wait until the log that began at this time has so many entries. */
+  /** Acts that wait until the log that began at this time has a certain number of entries. */
   #waiting: { createdAt?: number | undefined; entries: number; resolve(): void }[] = [];
   #reading: Promise<void> = Promise.resolve();
   #hasNewEntries = false;
@@ -65,7 +65,7 @@ export class RemoteConnection implements EventTarget, RemoteLink {
     this.#reading = reader.read();
   }
 
-  /** Resolves when the log, or another log that has replaced it, has so many entries, or when the connection has ended. */
+  /** Resolves when the log, or another log that has replaced it, has this number of entries, or when the connection has ended. */
   upTo(entries: number, createdAt?: number): Promise<void> {
     if (this.log.entries.length >= entries || this.#abort.signal.aborted) return Promise.resolve();
     return new Promise((resolve) => void this.#waiting.push({ createdAt, entries, resolve }));

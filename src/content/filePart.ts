@@ -31,7 +31,7 @@ export function decodedText(base64: string): string | undefined {
   }
 }
 
-/** A file of a text as a text part. `base64`: its bytes. Returns undefined if they are not UTF-8. */
+/** Converts a text file to a text part. `base64`: its bytes. Returns undefined if they are not UTF-8. */
 export function fileAsText(part: FilePart, base64: string): { type: 'text'; text: string } | undefined {
   const text = decodedText(base64);
   return text === undefined

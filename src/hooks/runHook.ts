@@ -178,7 +178,7 @@ async function printed(command: string, input: HookInput, ended: AbortSignal): P
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     if (stderr.length < REASON_MAX) stderr += text;
   });
-  // A command that does not read its input closes the pipe.
+  // A command that does not read its input may close the pipe.
   child.stdin.on('error', () => undefined).end(JSON.stringify(input));
   let timer: NodeJS.Timeout | undefined;
   try {

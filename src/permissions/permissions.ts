@@ -85,7 +85,7 @@ export type Permissions = Plugin & {
   explain(toolName: string, args: Json, cwd: string): Promise<PermissionVerdict>;
   /**
    * Saves the rules that "always allow" needs for this call; they apply from now on. Empty if no rule would allow the
-   * call. `rules`: one of `widened()` in place of the literal rules.
+   * call. `rules`: rules that `widened()` returned, instead of the literal ones.
    */
   remember(toolName: string, args: Json, cwd: string, rules?: readonly string[]): Promise<string[]>;
   /**

@@ -103,7 +103,7 @@ function readCall({ callId, name, args, argsText, group, extra }: Fields): ItemR
   const copied = copyJson(args);
   if (copied === undefined) return undefined;
   const call = Object.freeze({ callId, name, args: copied, state: 'waiting' as const, result: null });
-  // An unknown group of a later version must not lose the call.
+  // A group of a later version is unknown here, and the call must be shown nevertheless.
   return { kind: 'tool-call', call, group: isGroupName(group) ? group : undefined };
 }
 

@@ -59,7 +59,7 @@ interface Appended {
   entry: unknown;
   version: number;
 }
-/** A page ends after so many characters. */
+/** A page ends after this number of characters. */
 const PAGE_CHARACTERS = 4_000_000;
 
 /** The first items, at least one. */

@@ -6,9 +6,9 @@ import type { Live } from '../live.ts';
 
 /** A message of a worker to the watchers of a conversation. */
 export type HubSignal =
-  /** The log has so many entries. `isReplyOpen`: none of the new ones ends the reply that is streamed. */
+  /** The log has `length` entries. `isReplyOpen`: none of the new ones ends the reply that is streamed. */
   | { readonly type: 'appended'; readonly length: number; readonly isReplyOpen?: boolean }
-  /** A live signal after so many entries. */
+  /** A live signal that was sent when the log had `next` entries. */
   | { readonly type: 'live'; readonly next: number; readonly signal: Live };
 
 /** Carries live signals from workers to watchers. Several processes need a hub that reaches all of them. */

@@ -12,7 +12,7 @@ import type { Interpreter } from './interpreter/interpreter.ts';
 
 /** The surroundings of an agent: clock, ids, randomness, timers and stores. Each has a default of the platform. */
 export interface Ports {
-  /** Milliseconds since 1970. A log is not written without a finite number. */
+  /** Milliseconds since 1970. If the number is not finite, the log is not written. */
   now(): number;
   /** Makes ids of conversations, messages and runs. Default: random UUIDs. */
   newId(): string;

@@ -350,7 +350,7 @@ export interface CallClock {
 
 /** The clock of one call, and a function that ends every pending sleep. */
 export function callClock({ now, setTimer }: TimeSource, abort: EffectAbort) {
-  /** Functions that wake the sleepers. */
+  /** Functions that end the pending sleeps. */
   let sleepers: Set<() => void> | undefined;
   let why: (() => unknown) | undefined;
   const wake = (reason: () => unknown): void => {

@@ -33,7 +33,7 @@ const widthOf = (label: string): number => label.length * LETTER;
 const BESIDE = 5;
 /** Labels may leave the chart by this much: every drawing has such a margin. */
 const AROUND = 8;
-/** The distance for labels that find no other place. The drawing grows for them. */
+/** The distance for labels that find no other place. The drawing becomes larger to hold them. */
 const FAR = 90;
 
 /** Returns the preferred place of a label: beside the arrow, at its bend. */

@@ -21,7 +21,7 @@ export function statementsOf(schema: string) {
 
     find: `select owner, length, lease_until > ${NOW} as held from ${conversations} where id = $1`,
 
-    /** $1 id, $2 place, $3 epoch, $4 lease. Repeated with one epoch it has one effect. No row: another holder. */
+    /** $1 id, $2 place, $3 epoch, $4 lease. Repeated with one epoch it has one effect. No row is returned if there is another holder. */
     open: `
       insert into ${conversations} as c (id, place, epoch, lease_until)
       values ($1, decode($2, 'hex'), $3::bigint, ${lease('$4')})
@@ -52,7 +52,7 @@ export function statementsOf(schema: string) {
 
     /**
      * $1 id, $2 epoch, $3 the next epoch, $4 lease. Statements that were sent under the old epoch are stored now, or never will be.
-     * A lease that is over stays over. No row: another holder.
+     * A lease that is over stays over. No row is returned if there is another holder.
      */
     fence: `
       update ${conversations} set epoch = $3::bigint,
@@ -75,7 +75,7 @@ export function statementsOf(schema: string) {
         where conversation = $1 and seq >= $2::integer and seq < least($3::integer, $2::integer + 1000)
       ) sized where before < 8388608 order by seq`,
 
-    /** $1 id, $2 epoch, $3 SHA-256, $4 bytes. No row: another holder. */
+    /** $1 id, $2 epoch, $3 SHA-256, $4 bytes. No row is returned if there is another holder. */
     putBlob: `
       with held as (select id from ${conversations} where id = $1 and epoch = $2::bigint and lease_until > ${NOW}),
       put as (
@@ -146,7 +146,7 @@ function appendStatements(schema: string) {
 
     /**
      * $1 id, $2 epoch, $3 expected seq, $4 entries, $5 their number, $6 to $10 the row in lists, $11 lease. Proves the epoch, the
-     * lease and the seq, and renews the lease. No row: nothing was stored.
+     * lease and the seq, and renews the lease. No row is returned if nothing was stored.
      */
     append: `
       with held as (

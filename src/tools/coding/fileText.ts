@@ -38,7 +38,7 @@ export function readText(bytes: Uint8Array, name: string): ({ kind: 'text' } & F
 export const bytesOfText = (text: string, { hasMark }: Pick<FileText, 'hasMark'>): Buffer =>
   Buffer.from(hasMark ? MARK + text : text, 'utf8');
 
-/** Converts a new text to the line ends of the old file. */
+/** Converts the line ends of a new text to those of the old file. */
 export const withLineEnds = (text: string, { isCrlf }: Pick<FileText, 'isCrlf'>): string =>
   isCrlf ? text.replace(/\r?\n/g, '\r\n') : text;
 

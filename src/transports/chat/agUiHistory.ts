@@ -118,7 +118,8 @@ export async function snapshotsFor(body: Fields, conversation: Conversation, fro
   const others = given.filter(({ id, toolCallId }) => !known.has(String(id)) && !calls.has(String(toolCallId)));
   const isSystem = ({ role }: Fields): boolean => role === 'system' || role === 'developer';
   const history = [...others.filter(isSystem), ...messages];
-  // The protocol's client keeps the place of each message that it has, so those after the history come second.
+  // The protocol's client keeps the place of each message that it has. So the first snapshot has only the history,
+  // and the second one has the messages after it too.
   const all = [...history, ...others.filter((message) => !isSystem(message))];
   const snapshots = [history, all].map((list) => ({ type: 'MESSAGES_SNAPSHOT', messages: list }));
   const { state } = conversation;

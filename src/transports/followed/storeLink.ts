@@ -61,7 +61,7 @@ export class StoreLink implements RemoteLink {
   readonly log: RemoteLog;
   readonly #options: LinkOptions;
   readonly #ends: ((error: RunchartError) => void)[] = [];
-  /** Callers that wait until the log has so many entries. */
+  /** Callers that wait until the log has a certain number of entries. */
   #waiting: { entries: number; resolve(): void }[] = [];
   #items: AsyncIterator<object> | undefined;
   #stopWait: () => void = () => {};
@@ -219,7 +219,7 @@ export class StoreLink implements RemoteLink {
     });
   }
 
-  /** Resolves when so many entries are here, or after a time limit. */
+  /** Resolves when this number of entries has arrived, or after a time limit. */
   #upTo(entries: number): Promise<void> {
     if (this.log.entries.length >= entries || this.#ended) return Promise.resolve();
     return new Promise((done) => {

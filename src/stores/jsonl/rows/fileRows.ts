@@ -18,12 +18,12 @@ import { holderOf } from '../lease.ts';
 import { beginsWithHeader, readableEntries } from '../readDamagedLog.ts';
 import { type FileStamp, isSameStamp, type RowNote, RowNotes, stampOf } from './rowNotes.ts';
 
-/** In a directory of at most so many logs, each list compares all of them. */
+/** In a directory with at most this number of logs, each list compares all of them. */
 const SMALL = 200;
 /** In a larger one, comparing takes at most this share of the time. */
 const SHARE = 20;
 const PAUSE_MS = 1000;
-/** Two changes that are as close as this may have one time. */
+/** Two changes within this time may have the same timestamp. */
 const TICK_MS = 100;
 const AT_ONCE = 8;
 /** Files that are compared before the event loop has a turn. */

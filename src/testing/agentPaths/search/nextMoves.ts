@@ -208,7 +208,8 @@ const isMiss = (step: Step | undefined): boolean => step?.move.do === 'reply' &&
 const isFilled = ([first]: readonly Step[]): boolean => first?.move.do === 'send' && first.move.fills !== undefined;
 
 /**
- * Returns the kinds that one reply combines, up to a maximum: one of each role with one of each, and with its own kind.
+ * Returns the combinations of kinds of calls in one reply, each with at most `most` calls. The first kind of each role
+ * is combined with those of the other roles and with itself.
  * A call that cannot run is only combined with a call that runs.
  */
 function togetherOf(kinds: readonly Behaviour[], most: number): number[][] {

@@ -1,6 +1,6 @@
 /**
  * Distinguishes public network addresses from those of this machine and of private networks. Rule: an address is public only if
- * it is an IP address outside of every listed range. An IPv6 address that holds an IPv4 address is judged by both.
+ * it is an IP address outside of every listed range. An IPv6 address that holds an IPv4 address is public if the IPv4 address is.
  */
 import { BlockList, isIP, isIPv6 } from 'node:net';
 
