@@ -5,7 +5,7 @@ import { connect } from '../../src/client/index.ts';
 /** The most rows that the server gives for one request, as `createHandlers` does. */
 const PAGE_MOST = 1000;
 
-/** A server with so many rows, which refuses a limit that `createHandlers` refuses. */
+/** A server with this number of rows, which refuses a limit that `createHandlers` refuses. */
 function listOf(count: number) {
   const limits: number[] = [];
   const send = async (address: string | URL | Request): Promise<Response> => {

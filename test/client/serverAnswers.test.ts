@@ -83,7 +83,7 @@ const BODIES: readonly (readonly [body: string, code: string | undefined])[] = [
   ['{"code":"own","message":"m"}', 'own'],
 ];
 
-/** Records each failed attempt and the end, and leaves after so many attempts. */
+/** Records each failed attempt and the end, and leaves after a certain number of attempts. */
 const targetOf = (states: string[], abort: AbortController, attempts: number) => ({
   wanted: 0,
   connected: () => undefined,

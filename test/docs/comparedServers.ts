@@ -34,7 +34,7 @@ class Gate {
     if (this.isClosed) await new Promise<void>((resolve) => this.#held.push(resolve));
   }
 
-  /** Resolves after so many have arrived since the beginning. */
+  /** Resolves when this number has arrived since the beginning. */
   async arrived(count: number): Promise<void> {
     while (this.#arrived < count) await new Promise<void>((resolve) => this.#watchers.push(resolve));
   }

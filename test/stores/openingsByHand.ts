@@ -43,7 +43,7 @@ export const everyListing = (name: string, storesOf: StoresOf) =>
             const id = `${owner ?? 'none'}-${cycle}-${isHeld}`;
             const handle = await store.open(id);
             const entries = [owned(id, owner), ...entriesOf(id)];
-            // Several rows have one time.
+            // Several rows have the same time.
             const updatedAt = 1_000 * (made.length % 5);
             const last = entries.pop() as LogEntry;
             await handle.append([...entries, { ...last, at: updatedAt }], 0);

@@ -65,7 +65,7 @@ export function cpuOfTurns({ form = 'node', conversations, each, rounds, warmUps
 const at = (times, share) =>
   times.toSorted((a, b) => a - b)[Math.min(times.length - 1, Math.ceil(times.length * share) - 1)];
 
-/** After so many rounds V8 has compiled most of what is run. */
+/** After this number of rounds V8 has compiled most of what is run. */
 const WARM_UPS = 3;
 
 /**

@@ -38,9 +38,9 @@ export interface EngineLife {
   hasTimers?: boolean;
   /** The model replies after which another invocation continues. Default: drawn. */
   repliesMost?: number;
-  /** The invocations after so many have another version of the charts. Default: none. */
+  /** The invocations after this number have another version of the charts. Default: none. */
   sameVersion?: number;
-  /** The invocations after so many have an agent with another plugin. Default: none. */
+  /** The invocations after this number have an agent with another plugin. Default: none. */
   sameAgent?: number;
   /** Plants a mistake. */
   spoil?(invocation: EngineAttempt): EngineAttempt;
