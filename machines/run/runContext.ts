@@ -172,7 +172,7 @@ export function outputOf(context: RunContext): RunChartOutput {
   return { end, durable, counters, suspended, kept, reruns, decisions };
 }
 
-/** The cause that ends the run before its next model call, if any. Calls that are only retried run before the first one. */
+/** The cause that ends the run before its next model call, if any. A run that only retries calls ends before its first model call. */
 export const limitOf = ({ counters, settings, trigger }: RunContext): string | undefined =>
   trigger.kind === 'retry' ? 'end_turn' : limitReached(counters, settings.policies.limits);
 
