@@ -4,7 +4,7 @@
  */
 import { stat } from 'node:fs/promises';
 import { baseName, unwrapped, withoutGlobalOptions } from './commandForms.ts';
-import { isInsideRoot, type PathSubject, pathSubject, type Surroundings } from './pathRules.ts';
+import { isInsideRoot, type PathSubject, type Surroundings } from './pathRules.ts';
 import { mayShow } from './patternReach.ts';
 import { gitDoubt, ownsRepository } from './readings/gitRepository.ts';
 import { redirectsOf } from './readings/innerCommands.ts';
@@ -13,7 +13,14 @@ import { readingOf } from './readings/readOnlyCommands.ts';
 import type { Rule } from './rules.ts';
 import type { ShellLine, SimpleCommand } from './shellSyntax.ts';
 import type { ShellWord } from './wordExpansion.ts';
-import { candidatesOf, type GlobMatches, globMatches, mayBecomeOption } from './wordPaths.ts';
+import {
+  candidatesOf,
+  commandSubject,
+  type GlobMatches,
+  globMatches,
+  isOfProcess,
+  mayBecomeOption,
+} from './wordPaths.ts';
 
 const DIRECTORIES_MAX = 16;
 const PATHS_MAX = 2_000;
@@ -56,8 +63,10 @@ export async function placesOf(line: ShellLine, { inner, around, hiding }: Aroun
   if (candidates.length > PATHS_MAX) doubts.push('the line names too many files');
   const subjects = new Map<string, readonly PathSubject[]>();
   for (const path of candidates.slice(0, PATHS_MAX)) {
-    subjects.set(path, await Promise.all(directories.map((directory) => pathSubject(path, directory, around))));
+    subjects.set(path, await Promise.all(directories.map((directory) => commandSubject(path, directory, around))));
   }
+  const foreign = [...subjects].find(([, places]) => places.some(isOfProcess));
+  if (foreign) doubts.push(`${foreign[0]} leads to a place of another process`);
   const globs = new Map<string, GlobMatches>();
   for (const { value, source, isGlob } of words) {
     if (!isGlob || globs.has(value)) continue;
@@ -178,7 +187,7 @@ async function rootsOf(
   // If a command names no directory, it reads below the one in which it runs.
   const workingDirectory = roots
     ? []
-    : await Promise.all(directories.map((directory) => pathSubject('.', directory, around)));
+    : await Promise.all(directories.map((directory) => commandSubject('.', directory, around)));
   const places = [...named, ...workingDirectory].flatMap(({ real, spelled }) =>
     real === undefined ? [undefined] : [{ directory: real, spelled }],
   );
@@ -267,11 +276,13 @@ async function changeDirectory({ words }: SimpleCommand, { directories, doubts, 
     return;
   }
   for (const directory of [...directories]) {
-    const next = await pathSubject(to.value, directory, around);
+    const next = await commandSubject(to.value, directory, around);
     // `cd ..` removes the last name of the path, but the kernel resolves a link first. The two can differ.
-    const asSpelled = await pathSubject(next.spelled, directory, around);
+    const asSpelled = await commandSubject(next.spelled, directory, around);
     if (!isInsideRoot(next, around) || asSpelled.real !== next.real) doubts.push('the working directory is left');
-    if (directories.size < DIRECTORIES_MAX) directories.add(next.spelled);
+    // After this, `/proc/self/cwd` is the new directory.
+    const place = next.spelled.startsWith('/proc/') ? (next.real ?? next.spelled) : next.spelled;
+    if (directories.size < DIRECTORIES_MAX) directories.add(place);
     else doubts.push('the directory is changed too often');
   }
 }

@@ -36,6 +36,28 @@ export function candidatesOf({ value, source, isLiteral, isGlob }: ShellWord, ho
   return candidates.filter((path) => path !== '');
 }
 
+/** Links of `/proc` that lead to a place of the process which resolves them, or of another one. */
+const PROCESS_LINK = /^\/proc\/([^/]+)(?:\/task\/[^/]+)?\/(cwd|root|fd\/[^/]+)$/;
+const OF_PROCESS = /^\/proc\/[^/]+(\/task\/[^/]+)?\/(cwd|root|fd\/[^/]+)\//;
+const OPEN_FILE = /\/fd\/[^/]+$/;
+const OWN_PROCESS = /^(thread-)?self$/;
+
+/** The path as a command that runs in `from` resolves it. There, `/proc/self/cwd` is `from`. */
+export function commandSubject(written: string, from: string, around: Surroundings): Promise<PathSubject> {
+  const linkAt = async (path: string): Promise<string | undefined> => {
+    if (/^\/proc\/(thread-)?self$/.test(path) || OF_PROCESS.test(path)) return undefined;
+    const [, id = '', link = ''] = PROCESS_LINK.exec(path) ?? [];
+    if (link === '') return around.linkAt(path);
+    if (!OWN_PROCESS.test(id) || link.startsWith('fd/')) return undefined;
+    return link === 'cwd' ? from : '/';
+  };
+  return pathSubject(written, from, { ...around, linkAt });
+}
+
+/** True if the path leads through the directory of another process, or through a directory that a process has opened. */
+export const isOfProcess = ({ real }: PathSubject): boolean =>
+  real !== undefined && OF_PROCESS.test(`${real}/`) && !OPEN_FILE.test(real);
+
 /** The most option letters that may precede an attached value. */
 const LETTERS_MAX = 8;
 
@@ -115,16 +137,16 @@ export async function globMatches(glob: string, from: string, around: Surroundin
   if (rest.includes('..') || glob.includes('**')) return outside;
   let staysInside = true;
   let entryCount = 0;
-  let matches = [await pathSubject(literalDirectory(glob), from, around)];
+  let matches = [await commandSubject(literalDirectory(glob), from, around)];
   for (const part of rest) {
     if (part === '' || part === '.') continue;
     const next: PathSubject[] = [];
     for (const directory of matches) {
       staysInside &&= isInsideRoot(directory, around);
-      const names = isGlob(part) ? await namesLike(part, directory.spelled) : [part];
+      const names = isGlob(part) ? await namesLike(part, directory.real ?? directory.spelled) : [part];
       entryCount += names.length;
       if (entryCount > ENTRIES_MAX) return outside;
-      for (const name of names) next.push(await pathSubject(join(directory.spelled, name), directory.spelled, around));
+      for (const name of names) next.push(await commandSubject(join(directory.spelled, name), from, around));
     }
     matches = next;
   }
