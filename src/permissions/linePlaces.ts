@@ -253,6 +253,7 @@ async function directoriesOf({ commands }: ShellLine, inner: readonly ShellLine[
       around,
     });
   }
+  if ([...commands, ...innerCommands].some(movesSearch)) doubts.push('a setting may change where cd leads');
   const maker = commands.find(makesLinks);
   if (maker && commands.some((command) => command !== maker && readsFiles(command)))
     doubts.push(`${maker.words[0]?.source} may change where the files of the line lead`);
@@ -260,6 +261,16 @@ async function directoriesOf({ commands }: ShellLine, inner: readonly ShellLine[
   const usesGit = commands.some(({ words }) => words.some(({ value }) => baseName(value) === 'git'));
   if (directories.size > 1 && usesGit) doubts.push('git is used in another directory');
   return { directories: [...directories], doubts, innerDoubts };
+}
+
+const SETS_NAMED = /^(read|mapfile|readarray|getopts|printf|shopt|(ba|z|k)?sh)$/;
+const MOVES_CD = /^-?(vCDPATH|CDPATH|autocd|cdable_vars)$/;
+
+/** True if the command sets `CDPATH`, so that `cd x` leads elsewhere, or an option of bash with such an effect. */
+function movesSearch({ words, assigned }: SimpleCommand): boolean {
+  if (assigned.some(({ name, source }) => /^CDPATH/.test(name) && source !== 'CDPATH=')) return true;
+  const named = words.some(({ value }) => SETS_NAMED.test(baseName(value)));
+  return words.some(({ value }) => /^CDPATH(\+?=.|\[)/s.test(value) || (named && MOVES_CD.test(value)));
 }
 
 interface Moves {

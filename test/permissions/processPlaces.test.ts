@@ -57,3 +57,27 @@ describe.runIf(process.platform === 'linux')('a link below /proc', () => {
     expect(await outcome(command, { allow: [], deny: [] })).toBe(expected);
   });
 });
+
+describe('CDPATH', () => {
+  it.each([
+    'CDPATH=secrets cd . && cat key',
+    'CDPATH=secrets; cd . && cat key',
+    'export CDPATH=secrets; cd sub && cat key',
+    'export CDPATH+=:secrets; cd sub && cat key',
+    'read -r CDPATH <<< secrets; cd sub && cat key',
+    "CDPATH=secrets bash -c 'cd sub && cat key'",
+    "bash -c 'CDPATH=secrets cd . && cat key'",
+    "env CDPATH=secrets bash -c 'cd sub; cat key'",
+    'shopt -s autocd; secrets; cat key',
+    'shopt -s cdable_vars; d=secrets; cd d; cat key',
+  ])('a line that may change where cd leads requires approval: %s', async (command) => {
+    expect(await outcome(command)).toBe('ask');
+  });
+
+  it.each(['CDPATH= cd src && ls', 'unset CDPATH; cd src && ls', 'cd src && ls', 'grep -rn CDPATH src; cd src'])(
+    'this does not concern %s',
+    async (command) => {
+      expect(await outcome(command)).toBe('allow');
+    },
+  );
+});
