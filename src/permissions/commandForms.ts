@@ -7,6 +7,7 @@
 import { QUOTED, withSingleBlanks } from './rules.ts';
 import { isHarmlessEnvironment, isHarmlessVariable, type SimpleCommand } from './shellSyntax.ts';
 import type { ShellWord } from './wordExpansion.ts';
+import { baseName, isLauncher, isWrapper, readingsOf, unwrapped } from './wrappers.ts';
 
 const SAFE_TEXT = /^[\w@%+=:,./~^{}[\]*?!#-]+$/;
 
@@ -16,114 +17,6 @@ export const textOf = (words: readonly ShellWord[]): string =>
   words.map(({ value, source, isLiteral }) => (isLiteral ? quoted(value) : source)).join(' ');
 
 const plainTextOf = (words: readonly ShellWord[]): string => words.map(({ value }) => value).join(' ');
-
-export const baseName = (value: string): string => value.slice(value.lastIndexOf('/') + 1);
-
-/**
- * Each wrapper with a function that returns the index of the wrapped command. It returns undefined if the wrapper's
- * options are not understood.
- */
-const WRAPPERS: { readonly [name: string]: (words: readonly string[]) => number | undefined } = {
-  timeout: (words) => {
-    let at = 1;
-    while (/^(--preserve-status|--foreground|-v|--verbose|-k|-s|--(signal|kill-after)=\S+)$/.test(words[at] ?? '')) {
-      at += ['-k', '-s'].includes(words[at] ?? '') ? 2 : 1;
-    }
-    return /^\d+(\.\d+)?[smhd]?$/.test(words[at] ?? '') ? at + 1 : undefined;
-  },
-  time: (words) => (words[1] === '-p' ? 2 : 1),
-  nohup: () => 1,
-  builtin: () => 1,
-  command: () => 1,
-  nice: (words) => {
-    if (words[1] === '-n') return /^-?\d+$/.test(words[2] ?? '') ? 3 : undefined;
-    return /^(-n?-?\d+|--adjustment=-?\d+)$/.test(words[1] ?? '') ? 2 : 1;
-  },
-  stdbuf: (words) => {
-    let at = 1;
-    while (/^-[ioe]([0L]|\d+[KMG]?)$/.test(words[at] ?? '')) at += 1;
-    return at > 1 ? at : undefined;
-  },
-};
-
-/** Global options of git that do not change what it reads or runs. */
-const GIT_PLAIN = /^(--no-pager|-P|--no-optional-locks)$/;
-
-/** Removes wrappers that do not change what is run, such as `timeout 5` and `nohup`. */
-export function unwrapped(words: readonly ShellWord[]): readonly ShellWord[] {
-  const [name, option, value] = words;
-  if (name?.isLiteral && name.value === 'git' && option?.isLiteral) {
-    if (GIT_PLAIN.test(option.value)) return unwrapped([name, ...words.slice(2)]);
-    if (option.value === '-C' && value?.isLiteral && value.value === '.') return unwrapped([name, ...words.slice(3)]);
-  }
-  if (!name?.isLiteral || !Object.hasOwn(WRAPPERS, name.value)) return words;
-  const at = WRAPPERS[name.value]?.(words.map(({ value, isLiteral }) => (isLiteral ? value : '\0')));
-  const next = at === undefined ? undefined : words[at];
-  if (at === undefined || !next || next.value.startsWith('-')) return words;
-  return unwrapped(words.slice(at));
-}
-
-/** These commands run the command that follows their own options. */
-const RUNS_ARGUMENTS: ReadonlySet<string> = new Set(
-  `env xargs sudo doas su exec eval setsid ionice chroot unshare nsenter watch strace ltrace parallel busybox entr ssh script
-   flock systemd-run runuser chrt taskset npx bunx pnpx coproc toybox numactl firejail proxychains proxychains4 xvfb-run
-   dbus-run-session caffeinate unbuffer chronic fakeroot faketime setpriv prlimit cpulimit cross-env dotenv gosu su-exec tini`
-    .trim()
-    .split(/\s+/),
-);
-const RUNS_BY_SUBCOMMAND: { readonly [name: string]: RegExp } = {
-  npm: /^(exec|x)$/,
-  pnpm: /^(exec|dlx)$/,
-  yarn: /^(exec|dlx)$/,
-  bun: /^x$/,
-  docker: /^(exec|run)$/,
-  podman: /^(exec|run)$/,
-  kubectl: /^exec$/,
-  git: /^(run|foreach)$/,
-  uv: /^(run|x)$/,
-  poetry: /^run$/,
-  pipx: /^run$/,
-  conda: /^run$/,
-  bundle: /^exec$/,
-  mise: /^(exec|x)$/,
-  direnv: /^exec$/,
-  find: /^-(exec|execdir|ok|okdir)$/,
-  fd: /^(-x|-X|--exec|--exec-batch)$/,
-};
-/** The number of operands (a host, a file, a directory) before the command that is run. */
-const OPERANDS: { readonly [name: string]: number } = {
-  direnv: 1,
-  ssh: 1,
-  flock: 1,
-  chroot: 1,
-  su: 1,
-  runuser: 1,
-  taskset: 1,
-  chrt: 1,
-};
-const NESTED_MAX = 8;
-
-/** The readings of a command that runs its arguments: one for each word where the inner command may begin. */
-export function readingsOf(words: readonly ShellWord[], depth = 0): (readonly ShellWord[])[] {
-  const name = baseName(words[0]?.value ?? '');
-  const runs = RUNS_ARGUMENTS.has(name) || Object.hasOwn(WRAPPERS, name);
-  const pattern = Object.hasOwn(RUNS_BY_SUBCOMMAND, name) ? RUNS_BY_SUBCOMMAND[name] : undefined;
-  let at = runs ? 1 : pattern ? words.findIndex(({ value }) => pattern.test(value)) + 1 : 0;
-  const allReadings = [words];
-  if (at === 0 || depth > NESTED_MAX) return allReadings;
-  let operands = Object.hasOwn(OPERANDS, name) ? (OPERANDS[name] ?? 0) : 0;
-  for (; at < words.length; at += 1) {
-    const value = words[at]?.value ?? '';
-    if (value.startsWith('-')) continue;
-    allReadings.push(...readingsOf(words.slice(at), depth + 1));
-    // This word may be the value of an option, a variable or a duration; then the command begins at a later word.
-    const isOwn = words[at - 1]?.value.startsWith('-') || /^[\w.]*=|^[\d.]+[smhd]?$/.test(value);
-    if (isOwn || /^(docker|podman|kubectl)$/.test(name)) continue;
-    if (operands === 0) break;
-    operands -= 1;
-  }
-  return allReadings;
-}
 
 /** `valued` matches the options before the subcommand that take the next word as their value. */
 const GLOBAL_OPTIONS: { readonly [name: string]: { valued: RegExp } } = {
@@ -223,8 +116,9 @@ export function needsExactRule(unstripped: readonly ShellWord[]): boolean {
   const command = baseName(name.value);
   const values = args.map(({ value }) => value);
   const [first] = values;
+  if (isLauncher(command)) return true;
   if (ALWAYS.has(command)) return !isHarmlessUse(name.value, args);
-  if (Object.hasOwn(WRAPPERS, command)) return !/^-[vV]$/.test(first ?? '');
+  if (isWrapper(command)) return !/^-[vV]$/.test(first ?? '');
   if (SHELLS.test(command)) return first === undefined || first.startsWith('-') || !args[0]?.isLiteral;
   if (INTERPRETERS.test(command)) return runsText(values, args);
   if (command === 'find' || command === 'fd')

@@ -3,7 +3,7 @@
  * directory in which the line may run. A place that cannot be determined is recorded as a doubt.
  */
 import { stat } from 'node:fs/promises';
-import { baseName, unwrapped, withoutGlobalOptions } from './commandForms.ts';
+import { withoutGlobalOptions } from './commandForms.ts';
 import { isInsideRoot, type PathSubject, type Surroundings } from './pathRules.ts';
 import { mayShow } from './patternReach.ts';
 import { gitDoubt, ownsRepository } from './readings/gitRepository.ts';
@@ -21,6 +21,7 @@ import {
   isOfProcess,
   mayBecomeOption,
 } from './wordPaths.ts';
+import { baseName, unwrapped } from './wrappers.ts';
 
 const DIRECTORIES_MAX = 16;
 const PATHS_MAX = 2_000;

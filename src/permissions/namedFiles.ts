@@ -4,7 +4,7 @@
  */
 import { PROTECTED_NAMES, PROTECTED_PARTS } from '../tools/coding/sandbox/protectedNames.ts';
 import { isInside } from '../tools/coding/workspace.ts';
-import { baseName, readingsOf, settingsChangedBy } from './commandForms.ts';
+import { settingsChangedBy } from './commandForms.ts';
 import type { Places } from './linePlaces.ts';
 import { isInsideRoot, type PathPattern, type PathSubject, protectedPlace, type Surroundings } from './pathRules.ts';
 import { mayMeetGlob } from './patternReach.ts';
@@ -14,6 +14,7 @@ import type { RuleSet } from './verdict.ts';
 import type { ShellWord } from './wordExpansion.ts';
 import { candidatesOf, type GlobMatches, mayMatch, mayMatchName } from './wordPaths.ts';
 import { workPlacesOf } from './workPlaces.ts';
+import { baseName, readingsOf } from './wrappers.ts';
 
 /** These commands change everything below a directory. */
 const CHANGES_BELOW = /^(rm|mv|chmod|chown|chgrp)$/;

@@ -4,7 +4,7 @@
  * every command that was found, and to the raw text of a part that could not be parsed.
  */
 
-import { allowForm, exactForms, namedProgram, needsExactRule, strictForms, unwrapped } from './commandForms.ts';
+import { allowForm, exactForms, namedProgram, needsExactRule, strictForms } from './commandForms.ts';
 import { type Places, placesOf } from './linePlaces.ts';
 import { NamedFiles } from './namedFiles.ts';
 import { isInsideRoot, type PathSubject, pathRule, type Surroundings } from './pathRules.ts';
@@ -23,6 +23,7 @@ import {
 import { type Finding, findingOf, type JudgedVerdict, type RuleSet, strictest } from './verdict.ts';
 import type { ShellWord } from './wordExpansion.ts';
 import { globsDirectories, pathspecs } from './wordPaths.ts';
+import { unwrapped } from './wrappers.ts';
 
 /** Files that store nothing, or are the command's own outputs. */
 const SINKS: ReadonlySet<string> = new Set(['/dev/null', '/dev/stdout', '/dev/stderr', '/dev/fd/1', '/dev/fd/2']);

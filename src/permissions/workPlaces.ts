@@ -3,8 +3,9 @@
  * pattern such as `bash(make *)` covers the project's own make only. If such a word leads outside, the command needs
  * permission.
  */
-import { baseName } from './commandForms.ts';
+
 import type { ShellWord } from './wordExpansion.ts';
+import { baseName } from './wrappers.ts';
 
 interface Workplace {
   /** Short options that take such a value. */

@@ -3,8 +3,9 @@
  * file names are unknown in advance. Therefore these commands run unasked only in a sandbox that hides the denied
  * files.
  */
-import { baseName, unwrapped } from '../commandForms.ts';
+
 import type { ShellWord } from '../wordExpansion.ts';
+import { baseName, unwrapped } from '../wrappers.ts';
 import type { Reading } from './reading.ts';
 import { readingOf } from './readOnlyCommands.ts';
 

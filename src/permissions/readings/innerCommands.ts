@@ -2,9 +2,10 @@
  * Commands in texts that a command passes to a shell: `bash -c "…"`, `eval`, `trap`, `env -S`. Rule: deny rules, ask
  * rules and protected places apply inside such a text. The text never allows anything.
  */
-import { baseName, gitRunsMore, SHELLS, strictForms } from '../commandForms.ts';
+import { gitRunsMore, SHELLS, strictForms } from '../commandForms.ts';
 import { readShellLine, type ShellLine, type ShellRedirect, type SimpleCommand } from '../shellSyntax.ts';
 import type { ShellWord } from '../wordExpansion.ts';
+import { baseName } from '../wrappers.ts';
 
 const NESTED_MAX = 4;
 

@@ -1,0 +1,35 @@
+/** Commands that another command runs: launchers, aliases, settings of git, options, variables and scripts. */
+import { describe, expect, it } from 'vitest';
+import { explain, workspace } from './permissionWorkspace.ts';
+
+const ws = await workspace();
+const wide = { allow: ['bash'], deny: ['bash(git push *)', 'bash(rm *)', 'bash(curl *)'] };
+const outcome = async (command: string, options: Parameters<typeof explain>[0] = wide): Promise<string> =>
+  (await explain(options, 'Bash', { command }, ws)).outcome;
+
+describe('a program that starts another one', () => {
+  it.each([
+    ...['gdb --args rm x', 'gdb -batch -ex run --args rm x', 'lldb -- rm x', 'proot rm x', 'proot -r / rm x'],
+    ...['catchsegv rm x', '/lib64/ld-linux-x86-64.so.2 /bin/rm x', '/lib/ld-musl-x86_64.so.1 /bin/rm x'],
+    ...['setarch x86_64 rm x', 'setarch -R rm x', 'linux32 rm x', 'perf stat rm x', 'perf record -o f rm x'],
+    ...['valgrind --tool=memcheck rm x', 'rr record rm x', 'uftrace record rm x', 'qemu-x86_64 /bin/rm x'],
+    ...['start-stop-daemon --start --exec /bin/rm -- x', 'daemonize /bin/rm x', 'systemd-inhibit rm x'],
+    ...['pkexec rm x', 'run0 rm x', 'sg wheel rm x', 'cgexec -g cpu:x rm x', 'schroot -c x rm x'],
+    ...['bwrap --ro-bind / / rm x', 'bwrap --dev /dev -- rm x', 'cset shield --exec rm x', 'runcon -t x rm x'],
+    ...['ip netns exec n rm x', 'lxc exec c -- rm x', 'kubectl run p --image=i -- rm x', 'mosh h -- rm x'],
+    ...['tmux new-session -d rm x', 'screen -dm rm x', 'xterm -e rm x', 'hyperfine rm', 'watchexec -- rm x'],
+    ...['torsocks rm x', 'dumb-init rm x', 'chpst -u u rm x', 'envdir d rm x', 'eatmydata rm x', 'choom -n 0 -- rm x'],
+    ...['pipenv run rm x', 'pyenv exec rm x', 'mamba run rm x', 'aws-vault exec p -- rm x', 'op run -- rm x'],
+    ...['cmake -E env rm x', 'cmake -E rm x', 'nix develop -c rm x', 'docker-compose run s rm x'],
+    ...['find . -exec grep x {} \\; -exec rm {} \\;', `${'env '.repeat(12)}rm x`, 'setarch -R git push'],
+  ])('a deny rule applies to the other one: %s', async (command) => {
+    expect(await outcome(command)).toBe('deny');
+  });
+
+  it.each(['proot rm x', 'setarch -R make', '/lib64/ld-linux-x86-64.so.2 ./x', 'systemd-inhibit make'])(
+    'a pattern does not allow %s',
+    async (command) => {
+      expect(await outcome(command, { allow: [`bash(${command.split(' ')[0]} *)`] })).toBe('ask');
+    },
+  );
+});
