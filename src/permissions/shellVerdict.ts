@@ -9,7 +9,7 @@ import { type Places, placesOf } from './linePlaces.ts';
 import { NamedFiles } from './namedFiles.ts';
 import { isInsideRoot, type PathSubject, pathRule, type Surroundings } from './pathRules.ts';
 import { indirectReadingOf, passesUnknownNames } from './readings/indirectReadings.ts';
-import { innerLines, piecesOf, readsCommands, redirectsOf } from './readings/innerCommands.ts';
+import { innerLinesOf, piecesOf, programDoubt, readsCommands, redirectsOf } from './readings/innerCommands.ts';
 import type { Reading } from './readings/reading.ts';
 import { readingOf } from './readings/readOnlyCommands.ts';
 import { exactCommandRule, isWhole, type Rule } from './rules.ts';
@@ -39,7 +39,7 @@ export async function shellVerdict(text: string, rules: RuleSet, around: Surroun
   const hiding = [...rules.deny, ...rules.ask].filter(
     ({ subject, covers }) => subject.kind === 'path' && covers('read'),
   );
-  const inner = new Map(line.commands.map((command) => [command, innerLines(command)]));
+  const inner = innerLinesOf(line);
   const places = await placesOf(line, { inner: [...inner.values()].flat(), around, hiding });
   return new LineJudge(rules, around, { line, inner, places }).verdict(text);
 }
@@ -93,7 +93,12 @@ class LineJudge {
       ...line.commands.map((inner) => this.#commandPart(inner)),
       ...redirectsOf(line).map((redirect) => this.#redirectPart(redirect)),
     ]);
-    const [doubt = lines.some(({ isUnread }) => isUnread) ? 'a text in it cannot be parsed' : undefined] =
+    const isUnread = lines.some((line) => line.isUnread);
+    const program = programDoubt(
+      [command, ...lines.flatMap(({ commands }) => commands)],
+      [...this.#rules.deny, ...this.#rules.ask],
+    );
+    const [doubt = isUnread ? 'a text in it cannot be parsed' : program] =
       lines.length > 0 ? this.#places.innerDoubts : [];
     const carriedOver = parts.filter(({ by }) => INNER.test(by) && !(isExact && by.startsWith('doubt:')));
     if (doubt !== undefined && !isExact)

@@ -85,7 +85,7 @@ const ROWS: readonly [id: string, command: string, expected: Outcome | readonly 
   ['H-221', 'if true; then', 'ask'],
   ['H-222', 'git(){ rm x; }; git status a', 'deny'],
   ['H-222', 'git(){ make; }; git status a', 'ask'],
-  ['H-222', 'alias git=rm; git status a', 'ask'],
+  ['H-222', 'alias git=rm; git status a', 'deny'],
   ['H-224', 'cd /other && git status a', 'ask'],
   ['H-224', 'cd src && git status a', 'ask'],
   ['H-225', 'cat .env', 'deny'],

@@ -33,3 +33,32 @@ describe('a program that starts another one', () => {
     },
   );
 });
+
+describe('an alias of the shell', () => {
+  it.each([
+    'alias q=rm; q x',
+    'shopt -s expand_aliases\nalias q=rm\nq x',
+    "shopt -s expand_aliases\nalias q='git '\nalias p=push\nq p",
+    'alias g=git\ng push',
+    'alias q=g g=rm\nq x',
+    "eval 'alias q=rm'; q x",
+    'hash -p /bin/rm q; q x',
+    'alias q=rm\ntime q x',
+  ])('a deny rule applies to its text: %j', async (command) => {
+    expect(await outcome(command)).toBe('deny');
+  });
+
+  it.each(['alias "$x"; q y', 'alias q=$x; q y', 'BASH_ALIASES[q]=rm\nq x', 'BASH_CMDS[q]=/bin/rm\nq x'])(
+    'it requires approval if its text is not known: %j',
+    async (command) => {
+      expect(await outcome(command)).toBe('ask');
+    },
+  );
+
+  it.each(["alias ll='ls -l'; ll", "alias ls='ls --color'; ls src", 'alias q=rm; ls'])(
+    'it requires none otherwise: %s',
+    async (command) => {
+      expect(await outcome(command)).toBe('allow');
+    },
+  );
+});

@@ -3,19 +3,40 @@
  * rules and protected places apply inside such a text. The text never allows anything.
  */
 import { gitRunsMore, SHELLS, strictForms } from '../commandForms.ts';
+import type { Rule } from '../rules.ts';
 import { readShellLine, type ShellLine, type ShellRedirect, type SimpleCommand } from '../shellSyntax.ts';
 import type { ShellWord } from '../wordExpansion.ts';
 import { baseName } from '../wrappers.ts';
+import { type Aliases, aliasesIn, definesUnknownAlias, expandedAlias } from './shellAliases.ts';
 
 const NESTED_MAX = 4;
 
 /** The shell lines in the texts of a command, including nested ones. */
-export function innerLines(command: SimpleCommand, depth = 0): ShellLine[] {
+export function innerLines(command: SimpleCommand, aliases: Aliases = new Map(), depth = 0): ShellLine[] {
   if (depth > NESTED_MAX) return [];
-  return innerScripts(command).flatMap((text) => {
+  const alias = expandedAlias(command.words, aliases);
+  const texts = new Set([...innerScripts(command), ...(alias === undefined ? [] : [alias])]);
+  return [...texts].flatMap((text) => {
     const line = readShellLine(text);
-    return [line, ...line.commands.flatMap((inner) => innerLines(inner, depth + 1))];
+    return [line, ...line.commands.flatMap((inner) => innerLines(inner, aliases, depth + 1))];
   });
+}
+
+/** The shell lines in the texts of each command, with the aliases that the line defines. */
+export function innerLinesOf({ commands }: ShellLine): Map<SimpleCommand, readonly ShellLine[]> {
+  const all = commands.flatMap((command) => innerLines(command).flatMap((line) => line.commands));
+  const aliases = aliasesIn([...commands, ...all]);
+  return new Map(commands.map((command) => [command, innerLines(command, aliases)]));
+}
+
+/** The reason why one of these commands may run another one that a rule names. */
+export function programDoubt(commands: readonly SimpleCommand[], rules: readonly Rule[]): string | undefined {
+  const limiting = rules.filter(({ subject }) => subject.kind === 'command' || subject.kind === 'path');
+  if (limiting.length === 0) return undefined;
+  for (const command of commands) {
+    if (definesUnknownAlias(command)) return 'it defines an alias that is not known';
+  }
+  return undefined;
 }
 
 export const redirectsOf = ({ redirects, commands }: ShellLine): ShellRedirect[] => [
@@ -50,7 +71,8 @@ const programsOf = (words: readonly ShellWord[]): string[] =>
   });
 
 /** Texts inside a command that a shell will read. Deny rules apply to the commands in them. */
-function innerScripts({ words, input }: SimpleCommand): string[] {
+function innerScripts(command: SimpleCommand): string[] {
+  const { words, input } = command;
   const texts: string[] = [];
   // A shell certainly reads these, so one word is a command too.
   const scripts: string[] = [];
