@@ -16,7 +16,7 @@ export interface SimpleCommand {
   source: string;
   words: ShellWord[];
   /** Variables set before the command name. */
-  assigned: { name: string; source: string }[];
+  assigned: { name: string; value: string; source: string }[];
   redirects: ShellRedirect[];
   /** Heredocs and here-strings that the command reads. */
   input: string[];
@@ -205,7 +205,8 @@ class LineReader {
     if (node.name) command.words.push(...this.#expanded(node.name));
     for (const each of node.prefix) {
       if (each.type !== 'Assignment') continue;
-      command.assigned.push({ name: each.index ? `${each.name}[]` : each.name, source: each.text });
+      const value = each.value.type === 'Word' ? each.value.value : '';
+      command.assigned.push({ name: each.index ? `${each.name}[]` : each.name, value, source: each.text });
     }
     for (const each of node.args) {
       if (each.type === 'Word') command.words.push(...this.#expanded(each));

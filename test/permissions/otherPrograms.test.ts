@@ -62,3 +62,46 @@ describe('an alias of the shell', () => {
     },
   );
 });
+
+describe('a setting of git on the line', () => {
+  it.each([
+    'git -c alias.x=push x',
+    'git -c ALIAS.x=push x',
+    'git -c alias.x.command=push x',
+    'git -c alias.x="-c a.b=c push" x',
+    'git -c "alias.x=!rm -rf y" x',
+    "git -c alias.x='!rm' x -rf y",
+    'git --no-pager -c core.editor=rm commit',
+    'git -c core.fsmonitor=rm status',
+    "git -c 'url.ext::rm x.insteadOf=y' fetch",
+    "git clone 'ext::rm x' y",
+    "git -c protocol.ext.allow=always clone 'ext::sh -c rm% x' y",
+    'git for-each-repo --config=x push',
+    'sudo git -c alias.x=push x',
+  ])('a deny rule applies to the command that it runs: %s', async (command) => {
+    expect(await outcome(command)).toBe('deny');
+  });
+
+  it.each([
+    'git --config-env=alias.x=V x',
+    'V=push git --config-env alias.x=V x',
+    'git -c include.path=/tmp/x x',
+    'GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.x GIT_CONFIG_VALUE_0=push git x',
+    `GIT_CONFIG_PARAMETERS="'alias.x=push'" git x`,
+    'GIT_CONFIG_GLOBAL=x git y',
+    'env GIT_CONFIG_GLOBAL=x git y',
+    "bash -c 'git --config-env=alias.x=V x'",
+  ])('it requires approval if the line does not show it and a rule denies a command: %s', async (command) => {
+    expect(await outcome(command)).toBe('ask');
+    expect(await outcome(command, { allow: ['bash'] })).toBe('allow');
+  });
+
+  it.each([
+    'git -c color.ui=never log',
+    "git -c safe.directory='*' status",
+    'git --config-env=user.name=N commit',
+    'GIT_CONFIG_GLOBAL=/dev/null git status',
+  ])('it requires none otherwise: %s', async (command) => {
+    expect(await outcome(command)).toBe('allow');
+  });
+});

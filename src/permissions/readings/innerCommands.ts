@@ -7,6 +7,7 @@ import type { Rule } from '../rules.ts';
 import { readShellLine, type ShellLine, type ShellRedirect, type SimpleCommand } from '../shellSyntax.ts';
 import type { ShellWord } from '../wordExpansion.ts';
 import { baseName } from '../wrappers.ts';
+import { gitTextsOf, unseenSetting } from './gitSettings.ts';
 import { type Aliases, aliasesIn, definesUnknownAlias, expandedAlias } from './shellAliases.ts';
 
 const NESTED_MAX = 4;
@@ -34,6 +35,8 @@ export function programDoubt(commands: readonly SimpleCommand[], rules: readonly
   const limiting = rules.filter(({ subject }) => subject.kind === 'command' || subject.kind === 'path');
   if (limiting.length === 0) return undefined;
   for (const command of commands) {
+    const setting = unseenSetting(command);
+    if (setting !== undefined) return `${setting} may set an alias for any command`;
     if (definesUnknownAlias(command)) return 'it defines an alias that is not known';
   }
   return undefined;
@@ -98,7 +101,7 @@ function innerScripts(command: SimpleCommand): string[] {
   }
   const lines = texts.filter((text) => /[\s<>;&|]/.test(text));
   const stripped = lines.flatMap((text) => [text, text.replace(/^-(S|-[\w-]+=)/, '')]);
-  return [...new Set([...stripped, ...scripts, ...programsOf(words)])];
+  return [...new Set([...stripped, ...scripts, ...gitTextsOf(command), ...programsOf(words)])];
 }
 
 const GIT_ALIAS = /^alias\.[^=]*=!(.+)$/s;
