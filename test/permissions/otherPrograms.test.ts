@@ -105,3 +105,54 @@ describe('a setting of git on the line', () => {
     expect(await outcome(command)).toBe('allow');
   });
 });
+
+describe('an option or variable that names a command', () => {
+  it.each([
+    ...["rsync -e 'rm x' a b:c", 'rsync -avze rm a b:c', "rsync --rsync-path='rm x' a b:c", 'scp -S rm a b:c'],
+    ...["ssh -o ProxyCommand='rm x' h", 'ssh -oProxyCommand=rm h', "scp -o 'ProxyCommand rm x' a b:c"],
+    ...["ssh h <<< 'rm x'", "script -qc 'rm x' f", 'script -c rm f', 'flock f -c rm', "sg wheel -c 'rm x'"],
+    ...['tar -I rm -xf x', "tar -cf x -F 'rm x' y", "tar --info-script='rm x' -cf x y", "zip x y -T -TT 'rm x'"],
+    ...['split --filter=rm y', 'nc -e /bin/rm h 1', "nc -c 'rm x' h 1", "ncat --sh-exec 'rm x' h 1"],
+    ...['socat - EXEC:rm', "socat - 'SYSTEM:rm x,pty'", "man -P 'rm x' ls", 'man --pager=rm ls'],
+    ...['go test -exec rm .', "go build -toolexec='rm x'", 'gcc -wrapper rm,x a.c', 'fd --exec=rm', 'mapfile -C rm a'],
+    ...["nix-shell --run 'rm x'", "nodemon --exec 'rm x'", "fzf --preview 'rm x'", "hyperfine ls 'rm x'"],
+    ...["tmux send-keys 'rm x' Enter", "make SHELL='rm x'", "make CC='rm x'", "bun exec 'rm x'", "at now <<< 'rm x'"],
+    ...["crontab - <<< '* * * * * rm x'", "crontab - <<< '@daily rm x'", 'install -s --strip-program=rm a b'],
+    ...['PAGER=rm man ls', "PAGER='rm x' man ls", "GIT_SSH_COMMAND='rm x' git fetch", 'GIT_EDITOR=rm git commit'],
+    ...["export PAGER='rm x'; man ls", "env EDITOR='rm x' crontab -e", "LESSOPEN='|rm %s' less x"],
+    ...['docker run --entrypoint rm i x', "source /dev/stdin <<< 'rm x'", "bash /dev/stdin <<< 'rm x'"],
+  ])('a deny rule applies to it: %s', async (command) => {
+    expect(await outcome(command)).toBe('deny');
+  });
+
+  it.each([
+    ...['tar -xvf x.tgz', 'rsync -avz src/ h:x', 'make -j4 CFLAGS="-O2 -g"', 'SHELL=/bin/bash make', 'man ls'],
+    ...['CC=gcc CXX="ccache g++" make', 'GIT_SSH_COMMAND="ssh -i k" git fetch', 'GIT_PAGER=cat git log'],
+    ...['EDITOR=vim git commit', 'go test ./...', 'docker run --rm -it i sh', 'vim +10 f', 'bash -ex run.sh'],
+  ])('it may be another command: %s', async (command) => {
+    expect(await outcome(command)).toBe('allow');
+  });
+});
+
+describe('a program in another language', () => {
+  it.each([
+    ...["vim -c '!rm x'", "vim '+!rm x' y", "vim -es -c 'silent !rm x'", `vi -c ':call system("rm x")'`],
+    ...[`emacs --batch --eval '(shell-command "rm x")'`, "gdb -ex 'shell rm x'", "gdb -ex '!rm x'", "less '+!rm x' y"],
+    ...[`awk 'BEGIN{system("rm x")}'`, `awk 'BEGIN{"rm x"|getline}'`, "sed '1e rm x' f", "sed 's/.*/rm x/e' f"],
+    ...[`perl -e 'system("rm x")'`, 'perl -e \'exec "rm", "x"\'', `python3 -c 'import os; os.system("rm x")'`],
+    ...[`python3 -c 'run(["git","push"])'`, `python3 <<EOF\nimport os\nos.system("rm x")\nEOF`, "ruby -e '`rm x`'"],
+    ...[`node -e 'execSync("rm x")'`, `php -r 'system("rm x");'`, `lua -e 'os.execute("rm x")'`],
+    ...["expect -c 'spawn rm x'", "sqlite3 x '.shell rm x'", "psql -c '\\! rm x'", "mysql -e 'system rm x'"],
+    ...["make --eval='$(shell rm x)'", "dc -e '!rm x'", "m4 <<< 'syscmd(rm x)'"],
+    ...['bash -c "perl -e \'system(qq{rm x})\'"', `bind -x '"a":rm x'`, `osascript -e 'do shell script "rm x"'`],
+  ])('it requires approval if it names a denied command: %j', async (command) => {
+    expect(await outcome(command)).toBe('ask');
+  });
+
+  it.each([
+    ...['python3 -c "print(1)"', "node -e 'console.log(1)'", "sed -i 's/rm x/y/' f", "awk '/rm x/{print $1}' f"],
+    ...['python3 manage.py rm', 'node cli.js -e', "psql -c 'select 1'", "sqlite3 db 'select 1'"],
+  ])('it requires none otherwise: %s', async (command) => {
+    expect(await outcome(command)).toBe('allow');
+  });
+});

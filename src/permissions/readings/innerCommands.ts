@@ -8,6 +8,7 @@ import { readShellLine, type ShellLine, type ShellRedirect, type SimpleCommand }
 import type { ShellWord } from '../wordExpansion.ts';
 import { baseName } from '../wrappers.ts';
 import { gitTextsOf, unseenSetting } from './gitSettings.ts';
+import { commandsInPrograms, shellTextsOf } from './programTexts.ts';
 import { type Aliases, aliasesIn, definesUnknownAlias, expandedAlias } from './shellAliases.ts';
 
 const NESTED_MAX = 4;
@@ -38,6 +39,11 @@ export function programDoubt(commands: readonly SimpleCommand[], rules: readonly
     const setting = unseenSetting(command);
     if (setting !== undefined) return `${setting} may set an alias for any command`;
     if (definesUnknownAlias(command)) return 'it defines an alias that is not known';
+    const texts = commandsInPrograms(command);
+    const rule = limiting.find(
+      ({ subject }) => subject.kind === 'command' && texts.some((text) => subject.pattern.matches(text)),
+    );
+    if (rule) return `its program may run a command of ${rule.text}`;
   }
   return undefined;
 }
@@ -101,7 +107,9 @@ function innerScripts(command: SimpleCommand): string[] {
   }
   const lines = texts.filter((text) => /[\s<>;&|]/.test(text));
   const stripped = lines.flatMap((text) => [text, text.replace(/^-(S|-[\w-]+=)/, '')]);
-  return [...new Set([...stripped, ...scripts, ...gitTextsOf(command), ...programsOf(words)])];
+  return [
+    ...new Set([...stripped, ...scripts, ...gitTextsOf(command), ...shellTextsOf(command), ...programsOf(words)]),
+  ];
 }
 
 const GIT_ALIAS = /^alias\.[^=]*=!(.+)$/s;

@@ -1,0 +1,157 @@
+/**
+ * Texts that a program runs: the value of an option such as `rsync -e`, a variable such as `PAGER`, or a script in
+ * another language. Rule: deny and ask rules apply to the commands that such a text names.
+ */
+import { SHELLS, strictForms, textOf } from '../commandForms.ts';
+import { readShellLine, type SimpleCommand } from '../shellSyntax.ts';
+import type { ShellWord } from '../wordExpansion.ts';
+import { baseName, readingsOf } from '../wrappers.ts';
+import { groupsOf } from './gitSettings.ts';
+
+interface TextOptions {
+  letters?: string;
+  /** Names of several letters, after one dash or two. */
+  long?: string;
+}
+type Table = ReadonlyMap<string, TextOptions>;
+
+const tableOf = (rows: readonly (readonly [names: string, TextOptions])[]): Table =>
+  new Map(rows.flatMap(([names, options]) => names.split(' ').map((name) => [name, options] as const)));
+
+/** The value of these options is a shell command. */
+const SHELL_OPTIONS = tableOf([
+  ['rsync', { letters: 'e', long: 'rsh rsync-path' }],
+  ['scp sftp', { letters: 'S' }],
+  ['script su runuser sg newrole flock capsh bpftrace just vagrant', { letters: 'c', long: 'command cmd shell' }],
+  [
+    'tar gtar bsdtar',
+    { letters: 'IF', long: 'use-compress-program info-script new-volume-script rsh-command rmt-command' },
+  ],
+  ['zip', { long: 'TT unzip-command' }],
+  ['split', { long: 'filter' }],
+  ['nc netcat ncat nc.openbsd nc.traditional', { letters: 'ec', long: 'exec sh-exec' }],
+  ['man', { letters: 'PH', long: 'pager html' }],
+  ['go', { long: 'exec toolexec vettool' }],
+  ['gcc g++ cc c++ clang clang++', { long: 'wrapper' }],
+  ['fd fdfind', { letters: 'xX', long: 'exec exec-batch' }],
+  ['nix nix-shell', { letters: 'c', long: 'run command' }],
+  ['nodemon', { letters: 'x', long: 'exec' }],
+  ['mapfile readarray complete compgen', { letters: 'C' }],
+  ['start-stop-daemon', { letters: 'xa', long: 'exec startas' }],
+  ['xterm urxvt konsole gnome-terminal alacritty', { letters: 'e', long: 'command' }],
+  ['wget', { long: 'use-askpass' }],
+  ['install', { long: 'strip-program' }],
+  ['fzf', { long: 'preview' }],
+  ['cargo', { letters: 's', long: 'shell' }],
+  ['gcloud flatpak', { long: 'command' }],
+  ['docker podman nerdctl', { long: 'entrypoint' }],
+  ['fly flyctl', { letters: 'C', long: 'command' }],
+  ['ansible', { letters: 'a', long: 'args' }],
+]);
+
+/** The value of these options is a program in another language. */
+const PROGRAM_OPTIONS = tableOf([
+  ['python', { letters: 'c' }],
+  ['node nodejs bun deno', { letters: 'ep', long: 'eval print' }],
+  ['perl ruby lua luajit Rscript julia osascript elixir groovy scala racket', { letters: 'eE', long: 'eval' }],
+  ['php', { letters: 'rRBE', long: 'run' }],
+  ['pwsh powershell guile tclsh wish expect', { letters: 'c', long: 'Command command' }],
+  ['emacs emacsclient sbcl', { letters: 'e', long: 'eval execute' }],
+  ['vi vim nvim gvim view rview vimdiff ex nvi', { letters: 'c', long: 'cmd' }],
+  ['gdb lldb cgdb', { letters: 'o', long: 'ex iex eval-command init-eval-command one-line' }],
+  ['psql', { letters: 'c', long: 'command' }],
+  ['mysql mariadb dc lftp', { letters: 'ec', long: 'execute expression' }],
+  ['make gmake', { letters: 'E', long: 'eval' }],
+  ['fzf', { long: 'bind' }],
+  ['cargo', { long: 'config' }],
+  ['bind', { letters: 'x' }],
+  ['sqlite3 ed m4 ftp sftp telnet less more most', {}],
+]);
+
+/** Each argument of these programs is a shell command. */
+const RUNS_EACH = /^(hyperfine|concurrently|pee|mispipe)$/;
+/** An argument with blanks is a shell command. */
+const RUNS_LINES =
+  /^(tmux|screen|xterm|urxvt|konsole|kitty|mosh|rsh|remsh|pssh|pdsh|clush|dsh|watchexec|entr|sem|rush|sops|sg|docker|docker-compose|podman|kubectl|heroku)$/;
+/** These programs read shell commands. */
+const READS_SHELL = /^(at|batch|ssh|su|sudo|doas|runuser|chroot|nsenter|unshare|script)$/;
+/** These variables name a program that another one runs. */
+const VARIABLE =
+  /^((?:\w*(?:PAGER|EDITOR|BROWSER|ASKPASS|_COMMAND|_SHELL|_WRAPPER|_RSH|_RUNNER)|SHELL|VISUAL|GIT_SSH|GIT_EXTERNAL_DIFF|LESSOPEN|LESSCLOSE|CC|CXX|LD|CPP|AR))\+?=(.*)$/s;
+
+/** The shell commands in the options, variables and input of a command. */
+export function shellTextsOf({ words, assigned, input }: SimpleCommand): string[] {
+  const texts = assigned.flatMap(({ name, value }) => VARIABLE.exec(`${name}=${value}`)?.[2] ?? []);
+  for (const [program, ...args] of readingsOf(words)) {
+    const name = baseName(program?.value ?? '');
+    const values = args.map(({ value }) => value);
+    texts.push(
+      ...valuesOf(args, SHELL_OPTIONS.get(name)).map((text) =>
+        /wrapper/.test(textOf(args)) ? text.replaceAll(',', ' ') : text,
+      ),
+    );
+    texts.push(...values.flatMap((value) => VARIABLE.exec(value)?.[2] ?? []));
+    if (/^(ssh|scp|sftp|sshfs)$/.test(name)) texts.push(...groupsOf(values, /^(?:-o)?\s*\w*Command\s*[=\s]\s*(.+)$/is));
+    if (name === 'socat') texts.push(...groupsOf(values, /^(?:EXEC|SYSTEM|SHELL):([^,]*)/is));
+    if (/^[gm]?make$/.test(name)) texts.push(...groupsOf(values, /^[A-Z_.]+[:+?]?=(.*\s.*)$/s));
+    if (name === 'bun' && values[0] === 'exec') texts.push(...values.slice(1));
+    if (RUNS_EACH.test(name)) texts.push(...values.filter((value) => !value.startsWith('-')));
+    if (RUNS_LINES.test(name)) texts.push(...values.filter((value) => /\s/.test(value)));
+    if (READS_SHELL.test(name)) texts.push(...input);
+    if (name === 'crontab') texts.push(...input.flatMap(scheduled));
+  }
+  const commands = texts.map((text) => text.replace(/^[|!\s]+/, ''));
+  return [...new Set(commands)].filter((text) => /[a-z]/i.test(text) && !SHELLS.test(baseName(text)));
+}
+
+/** The commands of a table of cron, without their times. */
+const scheduled = (table: string): string[] =>
+  table.split('\n').map((row) => row.replace(/^\s*(@\w+|(\S+\s+){4}\S+)\s+/, ''));
+
+function valuesOf(words: readonly ShellWord[], { letters = '', long = '' }: TextOptions = {}): string[] {
+  const names = long.split(' ').filter((name) => name !== '');
+  return words.flatMap(({ value }, at) => {
+    const next = words[at + 1]?.value ?? '';
+    const [, name = '', attached] = /^--?([\w-]+)(?:=(.*))?$/s.exec(value) ?? [];
+    if (names.includes(name)) return [attached ?? next];
+    if (!/^-[^-]/.test(value)) return [];
+    const index = [...value].findIndex((letter) => letters.includes(letter));
+    if (index < 1) return [];
+    const rest = value.slice(index + 1).replace(/^=/, '');
+    return rest === '' ? [next] : [rest, next];
+  });
+}
+
+/** The programs in other languages that a command runs. */
+function programsOf({ words, input }: SimpleCommand): string[] {
+  return readingsOf(words).flatMap(([program, ...args]) => {
+    const name = baseName(program?.value ?? '').replace(/^(python|php|lua|tclsh|ruby|perl)[\d.]+$/, '$1');
+    const values = args.map(({ value }) => value);
+    if (/^[gmn]?awk$/.test(name)) return [...values, ...input].filter((text) => /system|getline|\|/.test(text));
+    if (/^g?sed$/.test(name)) return values.flatMap(sedCommands);
+    const options = PROGRAM_OPTIONS.get(name);
+    if (!options) return [];
+    const commands = groupsOf(values, /^\+?([:!.\\].*)$/s);
+    return [...valuesOf(args, options), ...commands, ...input];
+  });
+}
+
+/** The shell commands of a sed script: after `e`, and the texts of `s` with the flag `e`. */
+const sedCommands = (script: string): string[] => [
+  ...[...script.matchAll(/(?:^|[\n;{}\d$/])\s*e\s+([^\n]+)/g)].map(([, command = '']) => command),
+  ...(/[^\w\s][gpiImM\d]*e[gpiImMe\d]*\s*(?:[;}\n]|$)/.test(script) ? script.split(/[/|#,:@!]/) : []),
+];
+
+/** Words of other languages before a command. */
+const VERB = /^[\W\d]*(?:silent|call|shell|system|spawn|exec|execute|run|pipe|program|e|r|sh)\s+/;
+
+/** The texts in programs of other languages that may be commands. A list of texts counts as one command. */
+export function commandsInPrograms(command: SimpleCommand): string[] {
+  const pieces = programsOf(command).flatMap((text) =>
+    [text, text.replace(/(["'])\s*,\s*\[?\s*(["'])/g, ' ')].flatMap((each) => each.split(/[\n;&|(){}[\]`"'$<>!]+/)),
+  );
+  const plain = pieces
+    .map((piece) => piece.trim())
+    .flatMap((piece) => [piece, piece.replace(/^\W+/, ''), piece.replace(VERB, '')]);
+  return [...new Set(plain)].flatMap((piece) => [piece, ...readShellLine(piece).commands.flatMap(strictForms)]);
+}
