@@ -156,3 +156,19 @@ describe('a program in another language', () => {
     expect(await outcome(command)).toBe('allow');
   });
 });
+
+describe('a shell that reads its commands from elsewhere', () => {
+  it.each([
+    ...['cat f | sh -x', 'cat f | bash -s -- -y', 'cat f | bash -', 'bash <(cat f)', '. <(cat f)'],
+    ...['cat f | bash /dev/stdin', 'cat f | source /dev/stdin', 'cat f | at now'],
+  ])('it requires approval: %s', async (command) => {
+    expect(await outcome(command)).toBe('ask');
+  });
+
+  it.each(['bash -x run.sh', 'bash -o pipefail run.sh', 'source .venv/bin/activate', 'at -l', 'bash -x < run.sh'])(
+    'it requires none if it runs a script: %s',
+    async (command) => {
+      expect(await outcome(command)).toBe('allow');
+    },
+  );
+});

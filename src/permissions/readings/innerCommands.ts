@@ -53,13 +53,27 @@ export const redirectsOf = ({ redirects, commands }: ShellLine): ShellRedirect[]
   ...commands.flatMap((command) => command.redirects),
 ];
 
+/** Files that are the input of a command. */
+const INPUT = /^\/dev\/(stdin|fd\/\d+)$|^\/proc\/self\/fd\/\d+$/;
+
 /** True for a shell that reads its commands from a pipe or from another process. */
 export function readsCommands({ words, input, redirects }: SimpleCommand): boolean {
   const [name, ...options] = words;
-  const isShell = /^(ba|z|da|k|a)?sh$/.test(baseName(name?.value ?? ''));
-  const takesInput = options.every(({ value }) => /^-s?$/.test(value));
+  const program = baseName(name?.value ?? '');
+  const values = options.map(({ value }) => value);
+  const script = options.find(({ value }) => !/^[-+]/.test(value));
+  const runsFile = SHELLS.test(program) || /^(source|\.)$/.test(program);
+  if (runsFile && script && (script.isProcess || INPUT.test(script.value))) return input.length === 0;
   const takesFile = redirects.some(({ operator, target }) => operator === '<' && target?.isProcess !== true);
-  return isShell && takesInput && input.length === 0 && !takesFile;
+  return takesInput(program, values) && input.length === 0 && !takesFile;
+}
+
+/** True for a shell without a script, and for a program that stores its input as commands for later. */
+function takesInput(program: string, options: readonly string[]): boolean {
+  if (/^(at|batch)$/.test(program)) return !options.some((option) => /^-[lrdc]/.test(option));
+  if (!/^(ba|z|da|k|a)?sh$/.test(program)) return false;
+  const isFlag = (option: string): boolean => /^[-+][a-bd-zA-Z]*$/.test(option);
+  return options.every(isFlag) || options.some((option) => isFlag(option) && option.includes('s'));
 }
 
 /** Splits a text that is no valid shell line into the pieces that may be commands. */
@@ -89,6 +103,7 @@ function innerScripts(command: SimpleCommand): string[] {
     const name = baseName(value);
     const rest = words.slice(at + 1);
     const values = rest.map((word) => word.value);
+    if (/^(source|\.)$/.test(name) && INPUT.test(values[0] ?? '')) scripts.push(...input);
     if (SHELLS.test(name)) {
       texts.push(...values);
       scripts.push(...input, ...valuesAfter(rest, /^[-+][a-zA-Z]*c[a-zA-Z]*$/));
