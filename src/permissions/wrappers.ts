@@ -208,3 +208,6 @@ function innerBegins(words: readonly ShellWord[], start: number): number[] {
   }
   return begins;
 }
+
+/** True if more commands may begin in the arguments than are judged. */
+export const startsTooMany = (words: readonly ShellWord[]): boolean => readingsOf(words).length > READINGS_MAX;

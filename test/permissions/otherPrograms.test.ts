@@ -172,3 +172,10 @@ describe('a shell that reads its commands from elsewhere', () => {
     },
   );
 });
+
+describe('programs that start each other', () => {
+  it('more than a hundred of them require approval if a rule denies a command', async () => {
+    expect(await outcome(`${'env '.repeat(120)}rm x`)).toBe('ask');
+    expect(await outcome(`${'env '.repeat(90)}rm x`)).toBe('deny');
+  });
+});

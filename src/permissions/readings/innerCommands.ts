@@ -6,7 +6,7 @@ import { gitRunsMore, SHELLS, strictForms } from '../commandForms.ts';
 import type { Rule } from '../rules.ts';
 import { readShellLine, type ShellLine, type ShellRedirect, type SimpleCommand } from '../shellSyntax.ts';
 import type { ShellWord } from '../wordExpansion.ts';
-import { baseName } from '../wrappers.ts';
+import { baseName, startsTooMany } from '../wrappers.ts';
 import { gitTextsOf, unseenSetting } from './gitSettings.ts';
 import { commandsInPrograms, shellTextsOf } from './programTexts.ts';
 import { type Aliases, aliasesIn, definesUnknownAlias, expandedAlias } from './shellAliases.ts';
@@ -36,6 +36,7 @@ export function programDoubt(commands: readonly SimpleCommand[], rules: readonly
   const limiting = rules.filter(({ subject }) => subject.kind === 'command' || subject.kind === 'path');
   if (limiting.length === 0) return undefined;
   for (const command of commands) {
+    if (startsTooMany(command.words)) return 'too many programs start each other';
     const setting = unseenSetting(command);
     if (setting !== undefined) return `${setting} may set an alias for any command`;
     if (definesUnknownAlias(command)) return 'it defines an alias that is not known';
