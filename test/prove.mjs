@@ -113,7 +113,7 @@ const JOBS = [
 ];
 
 const { values } = parseArgs({ options: { only: { type: 'string' }, rest: { type: 'boolean' } } });
-if (values.rest) JOBS.push(tests('rest 1', '--shard=1/2', ...rest), tests('rest 2', '--shard=2/2', ...rest));
+if (values.rest) JOBS.unshift(tests('rest 1', '--shard=1/2', ...rest), tests('rest 2', '--shard=2/2', ...rest));
 const wanted = values.only?.split(',');
 for (const name of wanted ?? []) {
   if (!JOBS.some((job) => job.name === name))

@@ -99,7 +99,7 @@ const VOLUME = {
   /** Lists of events, and views of each prefix. */
   events: [80, 500],
   /** One in this many bytes of a file, at which the file is cut, or the disk is full. */
-  byteStep: [9, 2, 1],
+  byteStep: [9, 4, 1],
   /** Lines of a file that is read while it is written. */
   longFileLines: [200_000, 1_000_000, 2_000_000],
   /** Bytes of a large file that is not a log. */
@@ -111,14 +111,14 @@ const VOLUME = {
   /** One in this many requests while a store fails, after each place and on each store. */
   cancelOf: [6, 1],
   /** One in this many orders of up to four acts around a cancel. The figure is a prime, so that no kind is skipped. */
-  cancelOrderOf: [293, 37, 1],
+  cancelOrderOf: [293, 73, 1],
   /** One in this many stores with one fault, and cases of a store that waits for the disk. */
   storeFaultOf: [6, 1],
   storeCaseOf: [4, 1],
   /** One in this many cases of a store with a thread of its own, for each durability. */
-  threadedCaseOf: [8, 1],
+  threadedCaseOf: [8, 3, 1],
   /** One in this many cases of a store whose database runs in the test process. */
-  databaseCaseOf: [9, 1],
+  databaseCaseOf: [9, 4, 1],
   /** One in this many agents with a seeded mistake, and random conversations that are written again as scripts. */
   agentDefects: [26, 3, 1],
   retold: [16, 100, 500],
