@@ -1,6 +1,6 @@
 /**
  * The volume of each proof in a test run. Each row has up to three figures. `npm test` takes the first, in about
- * three minutes on two cores. `npm run prove` takes the second, in about ten minutes. `EXHAUSTIVE=1 npm run prove` takes
+ * three minutes on two cores. `npm run prove` takes the second, in 10 to 20 minutes. `EXHAUSTIVE=1 npm run prove` takes
  * the third, if there is one, and takes an hour or two. Invariant: no other place decides on volume. The sources
  * determine the sample, as they determine all random data (`sourceSeed.ts`).
  */
