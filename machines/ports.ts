@@ -257,9 +257,9 @@ export interface Delivery {
 }
 
 /**
- * The functions of a host for one conversation. Every journal keeps these properties. Deliveries have one total order: cancel
- * first, then first in, first out. Nothing is delivered for a dropped id. An answer given inside `start` is queued. `append`
- * stamps seq, and returns nothing where the entries are durable at once.
+ * The functions that a host provides for one conversation. Every journal must keep these rules. Deliveries have one order: a
+ * cancel comes first, and all others come in the order of their arrival. Nothing is delivered for a dropped id. If an effect
+ * answers inside `start`, the answer is queued. `append` numbers the entries, and returns undefined if they are durable at once.
  */
 export interface Journal {
   /** Starts an effect. */

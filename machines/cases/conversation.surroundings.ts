@@ -42,7 +42,7 @@ function runEnds(world: ConversationWorld, output: RunChartOutput, state: AnyMac
 const stops = (entry: NewEntry, state: AnyMachineSnapshot): boolean =>
   entry.type === 'run-stop' && entry.cause === (contextOf(state).next ? 'superseded' : 'cancelled');
 
-/** A failed append can lose only existing entries. A closing that fails loses all of it, or was given up. */
+/** True if an append that loses these entries can fail in this state. */
 function appendFails(
   { decision, unsettled, lateSuspension }: ConversationWorld,
   { lost }: AppendFailed,

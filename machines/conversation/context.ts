@@ -314,7 +314,7 @@ export const startNext = ({ context }: Args): Change =>
 
 export const dropNext = (): Change => ({ next: undefined });
 
-/** The suspended calls still wait in the log. The cycle does not wait, so no call has a turn in it. */
+/** The suspended calls still wait in the log. The cycle no longer waits, so its calls that kept their turn are dropped. */
 export const loseSuspension = ({ context: { open } }: Args): Change => ({
   open: { ...open, kept: [] },
   waiting: false,

@@ -94,8 +94,8 @@ export class ConversationLog {
   }
 
   /**
-   * Appends entries before the charts start. Returns nothing where the entries are durable at once. Throws or rejects where they are not
-   * stored.
+   * Appends entries before the charts start. Returns undefined if the entries are durable at once, and otherwise a promise that resolves
+   * when they are. Throws or rejects if they are not stored.
    */
   append(entries: readonly NewEntry[], at: number): void | Promise<void> {
     const pending = this.#append(() => entries, at);

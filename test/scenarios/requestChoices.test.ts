@@ -1,4 +1,4 @@
-/** The choices of one message for its request: who asks, its context, its model, settings, tools and schema. */
+/** A message chooses for its own request: the asking person, context, model, settings, tools and schema of the answer. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import {

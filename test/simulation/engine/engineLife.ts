@@ -279,7 +279,7 @@ export async function simulateEngine(life: EngineLife): Promise<EngineReport> {
   return { seed, log, violations, counts };
 }
 
-/** Each person who is asked decides, until nothing waits. */
+/** Decides about the waiting calls and resumes, until the conversation needs nothing more. */
 async function settle(engine: SimulatedEngine, people: People): Promise<void> {
   // A life with sub-agents takes seconds of CPU, and others may use the machine.
   const limit = AbortSignal.timeout(100_000);
