@@ -23,8 +23,8 @@ const optionsValidator = object({
   },
 });
 
-/** If two processes make the same table at once, the second one fails with one of these codes, and finds the table. */
-const MADE_MEANWHILE: ReadonlySet<unknown> = new Set(['23505', '42P06', '42P07']);
+/** If two processes make the same schema or table at once, the second one fails with one of these codes, and finds it made. */
+const MADE_MEANWHILE: ReadonlySet<unknown> = new Set(['23505', '42710', '42P06', '42P07']);
 
 /**
  * Keeps contents in a table of PostgreSQL, over a pool of `pg`, and the list of conversations in another one. The tables are made at the
