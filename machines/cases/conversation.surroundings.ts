@@ -78,8 +78,8 @@ export const conversationSurroundings: Surroundings<ConversationWorld> = {
       hadMore: runId !== '',
     };
   },
-  can: (world, given, state) => {
-    const event = given as ConversationEvent;
+  can: (world, anyEvent, state) => {
+    const event = anyEvent as ConversationEvent;
     const { settings, open } = contextOf(state);
     // A log has more than the chart only where nothing is under way.
     if (hasMore(event) && (world.hadMore || !state.matches('idle') || world.call !== 'open')) return false;
@@ -110,8 +110,8 @@ export const conversationSurroundings: Surroundings<ConversationWorld> = {
         return true;
     }
   },
-  after: (world, given, state) => {
-    const event = given as ConversationEvent;
+  after: (world, anyEvent, state) => {
+    const event = anyEvent as ConversationEvent;
     const { open } = contextOf(state);
     const taken = world.decision === 'durable' && state.matches('busy' as never) && open.decisions.length > 0;
     const hadMore = world.hadMore || hasMore(event);

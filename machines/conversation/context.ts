@@ -142,9 +142,10 @@ type Change = Partial<ConversationContext>;
 function asLogged(context: ConversationContext, of: Continued | undefined): ConversationContext {
   if (!of?.waits) return context;
   const { suspended, queue } = of.waits;
-  const given = context.open.decisions;
+  const chartDecisions = context.open.decisions;
   const decisions = of.waits.decisions.map(
-    (held) => given.find(({ callId, suspension }) => callId === held.callId && suspension === held.suspension) ?? held,
+    (held) =>
+      chartDecisions.find(({ callId, suspension }) => callId === held.callId && suspension === held.suspension) ?? held,
   );
   return { ...context, queue, open: { ...context.open, suspended, decisions } };
 }
@@ -230,8 +231,8 @@ function withoutLost(context: ConversationContext, event: AppendFailed) {
   const decisions = context.open.decisions.filter(({ callId }) => !lost('decision', 'callId', callId));
   const retries = context.retries.filter(({ call }) => !lost('call-settled', 'callId', call.callId));
   const queue = context.queue.filter(({ messageId }) => !lost('message-queued', 'messageId', messageId));
-  const told = event.lost.filter(({ type }) => type === 'extension');
-  return { open: { ...context.open, decisions }, retries, queue, counters: uncounted(context.counters, told) };
+  const extensions = event.lost.filter(({ type }) => type === 'extension');
+  return { open: { ...context.open, decisions }, retries, queue, counters: uncounted(context.counters, extensions) };
 }
 
 export const startRun = ({ context, event }: Args): Change =>

@@ -110,9 +110,9 @@ export function askEnded({ context, event }: Args): EffectRequest | undefined {
   if (event.type !== 'xstate.done.actor.run') return undefined;
   const { runId } = context;
   const { end, durable } = event.output;
-  const { lost: _, ...told } = end;
+  const { lost: _, ...fields } = end;
   // The cancel may not have waited for the store, so it is not known whether the run is suspended.
-  const result = { runId, durable, ...told, ...(!durable && { termination: 'Error' as const }) };
+  const result = { runId, durable, ...fields, ...(!durable && { termination: 'Error' as const }) };
   return { kind: 'ended', id: `${runId}/ended`, runId, result };
 }
 

@@ -317,9 +317,9 @@ function checkOf(shape: Shape): Check {
       return hasRequired(shape.fields);
     case 'tagged': {
       const { tag, other } = shape;
-      const known = new Map(Object.entries(shape.variants).map(([value, fields]) => [value, hasRequired(fields)]));
+      const checks = new Map(Object.entries(shape.variants).map(([value, fields]) => [value, hasRequired(fields)]));
       const unknown: Check = other ? hasRequired(other) : () => false;
-      return (value) => isObject(value) && isText(value[tag]) && (known.get(value[tag] as string) ?? unknown)(value);
+      return (value) => isObject(value) && isText(value[tag]) && (checks.get(value[tag] as string) ?? unknown)(value);
     }
     case 'record':
     case 'oneOf':

@@ -5,15 +5,15 @@
 import type { RunOutput } from '../ports.ts';
 import type { LogEntry, Termination } from '../vocabulary.ts';
 
-type Told = Extract<LogEntry, { type: 'user-message' | 'message-queued' | 'message-returned' }>;
+type MessageEntry = Extract<LogEntry, { type: 'user-message' | 'message-queued' | 'message-returned' }>;
 
 /** The last entry about the message: delivered, queued or returned. */
-export function entryOfMessage(entries: readonly LogEntry[], messageId: string): Told | undefined {
+export function entryOfMessage(entries: readonly LogEntry[], messageId: string): MessageEntry | undefined {
   for (let index = entries.length - 1; index >= 0; index--) {
     const entry = entries[index];
-    const isTold =
+    const isAboutMessage =
       entry?.type === 'user-message' || entry?.type === 'message-queued' || entry?.type === 'message-returned';
-    if (isTold && entry.messageId === messageId) return entry;
+    if (isAboutMessage && entry.messageId === messageId) return entry;
   }
   return undefined;
 }
