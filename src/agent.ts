@@ -90,9 +90,9 @@ const watchers = new WeakMap<Agent, Set<AgentWatcher>>();
 
 /** The watchers of an agent, to which others may be added. */
 export function watchersOf(agent: Agent): Set<AgentWatcher> {
-  const known = watchers.get(agent) ?? new Set();
-  watchers.set(agent, known);
-  return known;
+  const agentWatchers = watchers.get(agent) ?? new Set();
+  watchers.set(agent, agentWatchers);
+  return agentWatchers;
 }
 
 const openings = new WeakMap<Agent, ReadonlyMap<string, Promise<Conversation>>>();
@@ -137,10 +137,10 @@ function ownStore(): LogStore {
 }
 
 /** A model may declare its list of secrets while the list is still empty, because it can grow later. */
-function redactionOf(given: readonly string[] = [], models: readonly Model[]): AgentEnvironment['redact'] {
+function redactionOf(hostSecrets: readonly string[] = [], models: readonly Model[]): AgentEnvironment['redact'] {
   const ofModels = models.flatMap(({ secrets }) => (secrets ? [secrets] : []));
-  if (given.length + ofModels.length === 0) return async () => withoutRedaction;
-  const own = [...given];
+  if (hostSecrets.length + ofModels.length === 0) return async () => withoutRedaction;
+  const own = [...hostSecrets];
   let redact: Redact | undefined;
   return async () => {
     redact ??= (await loadRedact()).redactor(own, ofModels);

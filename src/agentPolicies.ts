@@ -199,8 +199,8 @@ export interface Policies extends Omit<ChartPolicies, keyof HostPolicies>, HostP
 }
 
 /** Merges the policies of the host over the defaults. Throws ConfigurationError. */
-export const mergedPolicies = (given: DeepPartial<Policies> | undefined): Policies =>
-  check('policies', given === undefined ? {} : given, policiesValidator) as Policies;
+export const mergedPolicies = (policies: DeepPartial<Policies> | undefined): Policies =>
+  check('policies', policies === undefined ? {} : policies, policiesValidator) as Policies;
 
 /** The agent's model and its fallbacks, each once. Throws ConfigurationError for one that cannot be called. */
 export const modelsOf = (model: Model, policies: Policies): Model[] => {
@@ -216,8 +216,8 @@ function toolRetryOf({ retryable: _p, ...retry }: Exclude<Policies['toolRetry'],
 const read = new WeakMap<Policies, Settings['policies']>();
 /** The policies that charts read, the same for all conversations of an agent. */
 function chartPoliciesOf(policies: Policies): Settings['policies'] {
-  const known = read.get(policies);
-  if (known) return known;
+  const existing = read.get(policies);
+  if (existing) return existing;
   const { modelTimeout: _t, toolRetry: retry, textToolCalls: _c, observerErrors: _o, context: _x, ...rest } = policies;
   const { fallbackModels: _f, ...modelRetry } = policies.modelRetry;
   const made = { ...rest, modelRetry, toolRetry: retry && toolRetryOf(retry) };

@@ -91,8 +91,8 @@ function plain(_key: string, value: unknown): unknown {
 }
 
 /** An instance without `toJSON` is refused, because JSON makes `{}` of most of them. */
-function literal(key: string, given: unknown): unknown {
-  const value = plain(key, given);
+function literal(key: string, original: unknown): unknown {
+  const value = plain(key, original);
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   if (!isObject || isLiteral(value) || BOXES.some((box) => value instanceof box)) return value;
   throw new TypeError(`an object of the class ${value.constructor?.name} is not JSON`);

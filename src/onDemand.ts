@@ -21,8 +21,8 @@ export function onDemand<T>(load: () => Promise<T>): () => Promise<T> {
 
 /** Loads all parts, and those that they load, for a caller that controls time itself and cannot wait for a file. */
 export async function everyPart(): Promise<void> {
-  for (let known = 0; known < parts.length; ) {
-    known = parts.length;
+  for (let loaded = 0; loaded < parts.length; ) {
+    loaded = parts.length;
     await Promise.all(parts.map((load) => load()));
   }
 }

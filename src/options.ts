@@ -97,8 +97,8 @@ export const agentValidator = object({
   inspect: {
     expected: 'a function or observer',
     test: (value) => {
-      const given = value as { inspect?: { next?: unknown }; next?: unknown } | null | undefined;
-      return callback.test(given?.inspect?.next ?? given?.next ?? value);
+      const observer = value as { inspect?: { next?: unknown }; next?: unknown } | null | undefined;
+      return callback.test(observer?.inspect?.next ?? observer?.next ?? value);
     },
   },
   interpreter: choice('compiled', 'xstate'),

@@ -18,10 +18,10 @@ export interface Validator {
   refuses?(value: unknown, owner: object): boolean;
 }
 export type Fields = { readonly [name: string]: Validator };
-type Given = { readonly [name: string]: unknown };
+type AnyFields = { readonly [name: string]: unknown };
 
 export const isList = (value: unknown): value is unknown[] => Array.isArray(value);
-export const isObject = (value: unknown): value is Given =>
+export const isObject = (value: unknown): value is AnyFields =>
   typeof value === 'object' && value !== null && !isList(value);
 const isText = (value: unknown): value is string => typeof value === 'string';
 const isFunction = (value: unknown): boolean => typeof value === 'function';
@@ -37,7 +37,7 @@ export function isLiteral(value: object): boolean {
 
 /** Its methods by these names are there, its own or its class's. */
 export const hasMethods = (value: unknown, ...names: string[]): boolean =>
-  names.every((name) => isFunction((value as Given | null | undefined)?.[name]));
+  names.every((name) => isFunction((value as AnyFields | null | undefined)?.[name]));
 
 /** The value is checked elsewhere. */
 export const anything: Validator = { expected: 'anything', test: () => true };
@@ -68,7 +68,7 @@ function isDescribed(standard: { jsonSchema?: { input(target: { target: string }
 export const standardSchema: Validator = {
   expected: 'a Standard Schema that can be written as JSON Schema',
   test: (value) => {
-    const standard = (value as Given | null | undefined)?.['~standard'];
+    const standard = (value as AnyFields | null | undefined)?.['~standard'];
     return hasMethods(standard, 'validate') && isDescribed(standard as object);
   },
 };
@@ -103,9 +103,9 @@ export function display(value: unknown, secret = false): string {
   const isPlainSight = !secret || typeof value === 'number' || typeof value === 'boolean' || value === null;
   if (!isPlainSight) return isList(value) ? 'a list' : `a value of type ${typeof value}`;
   try {
-    const said = typeof value === 'number' ? String(value) : (JSON.stringify(value) ?? String(value));
+    const shown = typeof value === 'number' ? String(value) : (JSON.stringify(value) ?? String(value));
     // Without half of a character at the end.
-    return said.length > SHOWN_MAX ? `${said.slice(0, SHOWN_MAX).replace(/[\ud800-\udbff]$/, '')}…` : said;
+    return shown.length > SHOWN_MAX ? `${shown.slice(0, SHOWN_MAX).replace(/[\ud800-\udbff]$/, '')}…` : shown;
   } catch {
     return typeof value;
   }
@@ -122,33 +122,33 @@ export const invalidOption = (
  */
 export function check(
   name: string,
-  given: unknown,
+  input: unknown,
   validator: Validator,
   prefix = `${name}.`,
   unknown = prefix,
 ): unknown {
   const { fields, defaults, refuses = () => true } = validator;
-  if (!validator.test(given)) throw invalidOption(name, validator, given);
+  if (!validator.test(input)) throw invalidOption(name, validator, input);
   // A copy, so that the checked value cannot change.
-  if (isList(given)) return [...given];
-  if (!fields || !isObject(given)) return given;
-  const known = Object.keys(fields);
+  if (isList(input)) return [...input];
+  if (!fields || !isObject(input)) return input;
+  const fieldNames = Object.keys(fields);
   // A misspelt key would have no effect.
-  const stray = Object.keys(given).find((key) => !known.includes(key) && refuses(given[key], given));
+  const stray = Object.keys(input).find((key) => !fieldNames.includes(key) && refuses(input[key], input));
   if (stray !== undefined) {
-    throw new ConfigurationError(`${unknown}${stray} is unknown; known are ${known.join(', ')}`);
+    throw new ConfigurationError(`${unknown}${stray} is unknown; known are ${fieldNames.join(', ')}`);
   }
   const checked: { [name: string]: unknown } = { ...defaults };
   for (const [key, field] of Object.entries(fields)) {
-    const value = given[key];
+    const value = input[key];
     if (value !== undefined) checked[key] = check(`${prefix}${key}`, value, field);
   }
   return checked;
 }
 
 /** The options of a call. Throws ConfigurationError. */
-export const checkOptionsOf = (call: string, given: unknown, validator: Validator): unknown =>
-  check(`the options of ${call}`, given, validator, `${call}: `, `${call}: the option `);
+export const checkOptionsOf = (call: string, options: unknown, validator: Validator): unknown =>
+  check(`the options of ${call}`, options, validator, `${call}: `, `${call}: the option `);
 
 /** Places in a log are counts of entries from the front. Throws ConfigurationError for one below `least`. */
 export function checkPlace(until: unknown, least: number): void {
