@@ -67,13 +67,13 @@ class Client implements RemoteAgent {
     // The client chooses the id, so a repeated request creates nothing more.
     const body = { id: id ?? newId() };
     const answer = await this.#call('POST', '/conversations?overview', { body });
-    const { id: known, overview } = answer as { id?: unknown; overview?: unknown };
-    if (typeof known !== 'string') throw badAnswer('the id of the conversation');
+    const { id: conversationId, overview } = answer as { id?: unknown; overview?: unknown };
+    if (typeof conversationId !== 'string') throw badAnswer('the id of the conversation');
     const { entries } = overviewIn(overview);
     if (signal.aborted) throw closedClient();
     const report = (error: unknown): void => this.#report(error);
     const closed = (): void => void this.#open.delete(conversation);
-    const options = { id: known, calls: this.#calls, silenceMs, setTimer, newId, report, closed };
+    const options = { id: conversationId, calls: this.#calls, silenceMs, setTimer, newId, report, closed };
     const conversation = new ServerConversation<Output>(options);
     this.#open.add(conversation);
     try {

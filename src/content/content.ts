@@ -83,14 +83,14 @@ function refuse(kind: Kind, expected: string, got: string): never {
 }
 
 /** A file that is an image becomes an image part, because models receive images by parts of their own. */
-function readAttachment(given: Exclude<ContentPart, { type: 'text' }>, fileBytes: number): ReadPart {
-  const { name, data: source } = given as { name?: unknown; data: unknown };
-  const mediaType = mediaTypeOf(given.mediaType) ?? '';
-  const isImage = given.type === 'image' || mediaType.startsWith('image/');
+function readAttachment(attachment: Exclude<ContentPart, { type: 'text' }>, fileBytes: number): ReadPart {
+  const { name, data: source } = attachment as { name?: unknown; data: unknown };
+  const mediaType = mediaTypeOf(attachment.mediaType) ?? '';
+  const isImage = attachment.type === 'image' || mediaType.startsWith('image/');
   const type = isImage ? 'image' : 'file';
   if (isImage ? !IMAGE_TYPES.includes(mediaType) : mediaType === '') {
     const types = isImage ? `of ${IMAGE_TYPES.join(', ')}` : 'such as application/pdf';
-    refuse(type, `mediaType must be one ${types}`, display(given.mediaType));
+    refuse(type, `mediaType must be one ${types}`, display(attachment.mediaType));
   }
   if (name !== undefined && (typeof name !== 'string' || name.length > NAME_MOST))
     refuse(type, `name must be a text of at most ${NAME_MOST} characters`, display(name));

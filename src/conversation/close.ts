@@ -17,8 +17,8 @@ export async function closeConversation(runtime: Runtime, runs: Runs): Promise<v
   runtime.giveUp('close');
   try {
     if (!runtime.isAtRest) await timeout.wait(settled(runtime, runs));
-    const told = runtime.closed();
-    if (told) await timeout.wait(told);
+    const closing = runtime.closed();
+    if (closing) await timeout.wait(closing);
   } catch (error) {
     silence = error;
     commands.close(error as Error);

@@ -33,7 +33,7 @@ import { closeConversation } from './close.ts';
 import type { Receipt } from './receipts.ts';
 import { pendingCalls, type Run, unsettledCalls } from './run.ts';
 import { Runs } from './runs.ts';
-import { checkResumptionId, checkSending, choicesIn, type Known, type SendOptions } from './sendOptions.ts';
+import { type AgentNames, checkResumptionId, checkSending, choicesIn, type SendOptions } from './sendOptions.ts';
 
 /** Loaded for a conversation that exists already, or whose agent has tools. */
 export const loadDecisions = onDemand(() => import('./decisions.ts'));
@@ -291,8 +291,8 @@ export class Conversation<Output = unknown> {
 
   #put(read: readonly ReadPart[], asked: 'steer' | 'followUp' | undefined, options: SendOptions = NO_OPTIONS) {
     const { signal, output, whileSuspended } = options;
-    const { newId, schemas, known } = this.#options;
-    const choices = options === NO_OPTIONS ? {} : choicesIn(options, known);
+    const { newId, schemas, available } = this.#options;
+    const choices = options === NO_OPTIONS ? {} : choicesIn(options, available);
     const standing = this.#standing;
     const accepted = acceptMessage(standing, { kind: asked, whileSuspended });
     if ('refused' in accepted) throw refusalOf(accepted.refused, standing);
@@ -332,7 +332,7 @@ export interface ConversationOptions {
   /** Schemas of final answers, by message id; the agent's own under the empty id. */
   schemas: Map<string, StandardSchemaV1>;
   /** The names that a message may use. */
-  known: Known;
+  available: AgentNames;
   closed(): void;
 }
 

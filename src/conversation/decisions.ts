@@ -87,32 +87,32 @@ const isAction = (value: unknown): value is Action => typeof value === 'string' 
 
 /** The decision as it may be logged. Throws InvalidDecisionError. */
 export function readDecision(input: unknown): Decision {
-  const given = fieldsOf(input, 'a decision');
-  const callId = readCallId(field(given, 'callId'));
-  const suspension = field(given, 'suspension');
-  const action = field(given, 'action');
-  const known = typeof suspension === 'number' && Number.isSafeInteger(suspension) && suspension >= 1;
-  if (suspension !== undefined && !known) refuse('suspension to be a whole number from 1 on');
+  const fields = fieldsOf(input, 'a decision');
+  const callId = readCallId(field(fields, 'callId'));
+  const suspension = field(fields, 'suspension');
+  const action = field(fields, 'action');
+  const isValidSuspension = typeof suspension === 'number' && Number.isSafeInteger(suspension) && suspension >= 1;
+  if (suspension !== undefined && !isValidSuspension) refuse('suspension to be a whole number from 1 on');
   if (!isAction(action)) return refuse(`action, one of ${Object.keys(FIELDS).join(', ')}`);
   // An approval with new arguments must not run the old ones.
-  const stray = Object.keys(given).find((key) => !FIELDS[action].includes(key));
+  const stray = Object.keys(fields).find((key) => !FIELDS[action].includes(key));
   if (stray !== undefined) {
     refuse(`no other fields than ${FIELDS[action].join(', ')}, got ${display(stray)}`, `a decision to ${action}`);
   }
-  const by = textField(given, 'by');
-  const base = { callId, ...(known && { suspension }), ...(by !== undefined && { by }) };
+  const by = textField(fields, 'by');
+  const base = { callId, ...(isValidSuspension && { suspension }), ...(by !== undefined && { by }) };
   switch (action) {
     case 'deny': {
-      const reason = textField(given, 'reason');
+      const reason = textField(fields, 'reason');
       return Object.freeze(reason === undefined ? { ...base, action } : { ...base, action, reason });
     }
     case 'edit': {
-      const args = field(given, 'args');
+      const args = field(fields, 'args');
       if (args === undefined) refuse('args, the new arguments');
       return Object.freeze({ ...base, action, args: ownArgsJson(args) });
     }
     case 'answer': {
-      const payload = field(given, 'payload');
+      const payload = field(fields, 'payload');
       return payload === undefined ? refuse('payload, the answer') : Object.freeze({ ...base, action, payload });
     }
     default:

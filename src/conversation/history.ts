@@ -31,14 +31,14 @@ const ROLES: readonly unknown[] = ['user', 'assistant', 'tool'] satisfies Messag
 
 const refused = (what: string): ConfigurationError => new ConfigurationError(`history has ${what}`);
 
-function ownJson(field: string, given: unknown): Json {
-  const json = toJson(given);
+function ownJson(field: string, value: unknown): Json {
+  const json = toJson(value);
   if (json.kind === 'parsed') return json.value;
   throw refused(`a message whose ${field} is not JSON: ${json.why}`);
 }
 
-function ownCall(given: ToolCall): ToolCall {
-  const call: ToolCall = { ...given };
+function ownCall(original: ToolCall): ToolCall {
+  const call: ToolCall = { ...original };
   if (typeof call.callId !== 'string' || typeof call.name !== 'string') throw refused('a call without callId and name');
   if (call.argsText !== undefined && typeof call.argsText !== 'string')
     throw refused('a call whose argsText is no text');

@@ -20,11 +20,11 @@ export function fieldsOf(input: unknown, what: string): Fields {
 }
 
 /** Own fields only: every object inherits `constructor` and others. */
-export const field = (given: Fields, key: string): Json | undefined =>
-  Object.hasOwn(given, key) ? given[key] : undefined;
+export const field = (fields: Fields, key: string): Json | undefined =>
+  Object.hasOwn(fields, key) ? fields[key] : undefined;
 
-export function textField(given: Fields, key: string): string | undefined {
-  const value = field(given, key);
+export function textField(fields: Fields, key: string): string | undefined {
+  const value = field(fields, key);
   if (value === undefined || typeof value === 'string') return value;
   return refuse(`${key} to be a text`);
 }

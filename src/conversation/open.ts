@@ -199,7 +199,7 @@ async function opened(
     newId: ports.newId,
     authorize,
     decisions,
-    known: { named: profile.named, tools: () => toolbox.specs.map(({ name }) => name) },
+    available: { named: profile.named, tools: () => toolbox.specs.map(({ name }) => name) },
     closed,
     parentId,
   });

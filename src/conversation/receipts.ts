@@ -43,8 +43,8 @@ export class Receipts {
   }
 
   open(messageId: string): Receipt {
-    const known = this.#open.get(messageId);
-    if (known) return known.receipt;
+    const existing = this.#open.get(messageId);
+    if (existing) return existing.receipt;
     let pending: Omit<PendingReceipt, 'receipt'> | undefined;
     const delivered = new Promise<Delivery>((settle, refuse) => {
       pending = { settle, refuse };
@@ -169,17 +169,17 @@ export class Returns {
     const runs = new Set([...kept].map(runOf));
     for (const { id } of handles) {
       if (silence === undefined && !runs.has(id)) this.#finish(givenBack(id));
-      else this.#finish(notBegun(id, 'store', said('the run may have an end', silence)));
+      else this.#finish(notBegun(id, 'store', failureText('the run may have an end', silence)));
     }
   }
 
   /** The log may still contain the message; the next opening then lists it. */
   #leave(messageId: string, error: unknown): void {
-    const failure = new RunchartError('store', said('the message may still be queued', error), { cause: error });
+    const failure = new RunchartError('store', failureText('the message may still be queued', error), { cause: error });
     this.#receipts.refuse(messageId, failure);
     this.#finish(notBegun(runOf(messageId), 'store', failure.message));
   }
 }
 
-const said = (what: string, error: unknown = new Error('it was not given back')): string =>
+const failureText = (what: string, error: unknown = new Error('it was not given back')): string =>
   `${what}, the next opening shows it (${thrownText(error)})`;

@@ -375,8 +375,8 @@ export function runResult(
     if (status === 'called' && termination === 'Suspended') {
       return [{ callId, name, outcome: 'suspended', code: 'not_started' }];
     }
-    const said = status === 'ended' ? (outcome ?? 'unknown') : status === 'suspended' ? 'suspended' : 'unknown';
-    return [{ callId, name, outcome: said, ...(code !== undefined && status === 'ended' && { code }) }];
+    const callOutcome = status === 'ended' ? (outcome ?? 'unknown') : status === 'suspended' ? 'suspended' : 'unknown';
+    return [{ callId, name, outcome: callOutcome, ...(code !== undefined && status === 'ended' && { code }) }];
   });
   return {
     runId,

@@ -66,8 +66,8 @@ export class Runs {
   }
 
   open(runId: string): RunHandle {
-    const known = this.#handles.get(runId);
-    if (known) return known;
+    const existing = this.#handles.get(runId);
+    if (existing) return existing;
     const handle = this.#made(runId);
     this.#handles.set(runId, handle);
     return handle;

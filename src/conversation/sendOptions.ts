@@ -96,7 +96,7 @@ const sendValidator = object({
 });
 
 /** The names that requests to an agent may choose from. */
-export interface Known {
+export interface AgentNames {
   readonly named: RequestNames;
   /** The current names. */
   readonly tools: () => readonly string[];
@@ -108,13 +108,13 @@ export function checkSending(options: SendOptions): void {
 }
 
 /** The options as the log stores them. Throws ConfigurationError for a name that the agent does not have. */
-export function choicesIn(options: SendOptions, { named, tools: own }: Known): RequestChoices {
+export function choicesIn(options: SendOptions, { named, tools: own }: AgentNames): RequestChoices {
   const { by, context, model, settings, tools, output } = options;
-  if (model !== undefined) mustBeKnown('model', model, Object.keys(named.models));
-  if (typeof output === 'string') mustBeKnown('output', output, Object.keys(named.outputs));
-  for (const tool of tools ?? []) mustBeKnown('tools', tool, own());
+  if (model !== undefined) mustBeAvailable('model', model, Object.keys(named.models));
+  if (typeof output === 'string') mustBeAvailable('output', output, Object.keys(named.outputs));
+  for (const tool of tools ?? []) mustBeAvailable('tools', tool, own());
   const { toolChoice } = settings ?? {};
-  if (typeof toolChoice === 'object') mustBeKnown('settings.toolChoice', toolChoice.tool, tools ?? own());
+  if (typeof toolChoice === 'object') mustBeAvailable('settings.toolChoice', toolChoice.tool, tools ?? own());
   return choicesOf({
     by,
     context: context === undefined ? undefined : jsonContext(context),
@@ -130,9 +130,9 @@ export function choicesIn(options: SendOptions, { named, tools: own }: Known): R
 const copied = (settings: ModelSettings): ModelSettings =>
   Object.fromEntries(Object.entries(structuredClone(settings)).filter(([, value]) => value !== undefined));
 
-function mustBeKnown(option: string, name: string, known: readonly string[]): void {
-  if (known.includes(name)) return;
-  const names = known.length === 0 ? 'there are none' : `known are ${known.join(', ')}`;
+function mustBeAvailable(option: string, name: string, available: readonly string[]): void {
+  if (available.includes(name)) return;
+  const names = available.length === 0 ? 'there are none' : `known are ${available.join(', ')}`;
   throw new ConfigurationError(
     `send: the option ${option} names ${JSON.stringify(name)}, which the agent does not have; ${names}`,
   );

@@ -72,13 +72,13 @@ const amountOf = ({ costUsd }: { costUsd?: unknown }): number | null => (isCount
 function plus(cost: Cost, call: CallCost): Cost {
   const { usage, costUsd } = addUsage(cost, call);
   const { calls, knownUsd, unpriced } = cost;
-  const known = call.costUsd ?? 0;
+  const callUsd = call.costUsd ?? 0;
   const made = call.calls ?? 1;
   return {
     calls: calls + made,
     usage,
     costUsd,
-    knownUsd: knownUsd + known,
+    knownUsd: knownUsd + callUsd,
     unpriced: unpriced + (call.costUsd === null ? made : 0),
   };
 }

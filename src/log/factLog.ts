@@ -66,8 +66,8 @@ export function logFacts(
   log.watch((entry) => {
     const [level, event, fields = {}] = factOf(entry, logState);
     const { conversationId: conversation, runId: run, seq, at } = entry;
-    const given = Object.entries({ ...fields }).filter(([, value]) => value !== undefined);
-    const fact = { event, conversation, ...(run !== null && { run }), seq, at, ...Object.fromEntries(given) };
+    const definedFields = Object.entries({ ...fields }).filter(([, value]) => value !== undefined);
+    const fact = { event, conversation, ...(run !== null && { run }), seq, at, ...Object.fromEntries(definedFields) };
     callHarmlessly(() => logger[level]?.(fact));
   });
 }

@@ -26,11 +26,11 @@ class Guarded<T> extends Observable<T> {
 
   override subscribe(next?: Next<T>, error?: ((error: unknown) => void) | null, complete?: (() => void) | null) {
     if (next instanceof Subscriber) return super.subscribe(next);
-    const given = typeof next === 'function' || !next ? { next, error, complete } : next;
-    return this.#subscribeGuarded(given as Partial<Observer<T>>);
+    const observer = typeof next === 'function' || !next ? { next, error, complete } : next;
+    return this.#subscribeGuarded(observer as Partial<Observer<T>>);
   }
 
-  #subscribeGuarded(given: Partial<Observer<T>>): Subscription {
+  #subscribeGuarded(observer: Partial<Observer<T>>): Subscription {
     let strikes = 0;
     const failed = (error: unknown): void => {
       strikes += 1;
@@ -46,11 +46,11 @@ class Guarded<T> extends Observable<T> {
     };
     const subscriber = new Subscriber<T>({
       next: (value: T) => {
-        attempt(() => given.next?.(value));
+        attempt(() => observer.next?.(value));
         if (strikes >= STRIKES) subscriber.unsubscribe();
       },
-      error: (error: unknown) => attempt(() => (given.error ? given.error(error) : this.#report(error))),
-      complete: () => attempt(() => given.complete?.()),
+      error: (error: unknown) => attempt(() => (observer.error ? observer.error(error) : this.#report(error))),
+      complete: () => attempt(() => observer.complete?.()),
     } as Subscriber<T>);
     return super.subscribe(subscriber);
   }

@@ -19,10 +19,10 @@ export interface Redact {
 type RedactValue = <T>(value: T) => T;
 type Secrets = readonly string[];
 
-function valuesOf(given: Secrets, ofModels: readonly Secrets[]): string[] {
+function valuesOf(hostSecrets: Secrets, ofModels: readonly Secrets[]): string[] {
   const texts = (list: Secrets): string[] => list.filter((secret) => typeof secret === 'string' && secret !== '');
   const long = texts(ofModels.flat()).filter((secret) => secret.length >= MODEL_SHORTEST);
-  const all = [...texts(given), ...long];
+  const all = [...texts(hostSecrets), ...long];
   return [...new Set(all.flatMap(formsOf))];
 }
 
@@ -57,8 +57,8 @@ function freeKey(wanted: string, key: string, among: object, taken: ReadonlySet<
  * Takes secrets out of every string of a JSON value, keys too; a value without one is returned as it is. A model's
  * list may grow while the agent lives.
  */
-export function redactor(given: Secrets, ofModels: readonly Secrets[] = []): Redact {
-  let values = valuesOf(given, ofModels);
+export function redactor(hostSecrets: Secrets, ofModels: readonly Secrets[] = []): Redact {
+  let values = valuesOf(hostSecrets, ofModels);
   let counted = ofModels.flat().length;
   const clean = (text: string): string => withoutSecrets(text, values);
   const refresh = (): void => {
@@ -66,7 +66,7 @@ export function redactor(given: Secrets, ofModels: readonly Secrets[] = []): Red
     for (const { length } of ofModels) count += length;
     if (count === counted) return;
     counted = count;
-    values = valuesOf(given, ofModels);
+    values = valuesOf(hostSecrets, ofModels);
   };
   // Most values contain no secret, and then no copy is made.
   const finds = (value: unknown): boolean => {

@@ -62,10 +62,10 @@ export class RedactedReply {
     return this.#inFlight;
   }
 
-  #delta(given: Delta): void {
+  #delta(delta: Delta): void {
     const { redact, isTool, secrets } = this.#options;
-    const isNamed = given.type === 'tool-input-delta' && given.name !== undefined && !isTool(given.name);
-    const named = isNamed ? { ...given, name: redact(given.name ?? '') } : given;
+    const isNamed = delta.type === 'tool-input-delta' && delta.name !== undefined && !isTool(delta.name);
+    const named = isNamed ? { ...delta, name: redact(delta.name ?? '') } : delta;
     const hasId = named.type === 'tool-input-delta' && named.callId !== undefined;
     const signal = hasId ? { ...named, callId: redact(named.callId ?? '') } : named;
     const key = keyOf(signal);

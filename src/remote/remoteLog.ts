@@ -113,10 +113,10 @@ export class RemoteLog {
   /** The waiting calls, including those of sub-agents that wait while other work runs: only the server has the latter. */
   get pending(): readonly PendingCall[] {
     const { calls, open } = this.logState;
-    const known = waitingCalls(this.logState, this.#spawns);
+    const waiting = waitingCalls(this.logState, this.#spawns);
     const isElsewhere = ({ path: [callId = '', inner] }: PendingCall): boolean =>
       inner !== undefined && open.has(callId) && calls.get(callId)?.status !== 'suspended';
-    return [...known, ...(this.#overview?.pending ?? []).filter(isElsewhere)];
+    return [...waiting, ...(this.#overview?.pending ?? []).filter(isElsewhere)];
   }
 
   get unsettled(): readonly PendingCall[] {

@@ -79,8 +79,8 @@ function grown(reply: InFlight, signal: TextSignal): InFlight {
   }
   const { index, callId, name, text } = signal;
   const named = { ...(callId !== undefined && { callId }), ...(name !== undefined && { name }) };
-  const known = reply.toolInputs.find((input) => input.index === index);
-  if (!known) return { ...reply, toolInputs: [...reply.toolInputs, { index, ...named, text }] };
-  const longer = { ...named, ...known, text: known.text + text };
-  return { ...reply, toolInputs: reply.toolInputs.map((input) => (input === known ? longer : input)) };
+  const existing = reply.toolInputs.find((input) => input.index === index);
+  if (!existing) return { ...reply, toolInputs: [...reply.toolInputs, { index, ...named, text }] };
+  const longer = { ...named, ...existing, text: existing.text + text };
+  return { ...reply, toolInputs: reply.toolInputs.map((input) => (input === existing ? longer : input)) };
 }

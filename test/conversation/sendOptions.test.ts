@@ -3,19 +3,19 @@ import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { field, fieldsOf, readCallId, textField } from '../../src/conversation/hostInput.ts';
 import {
+  type AgentNames,
   checkResumptionId,
   checkSending,
   choicesIn,
-  type Known,
   type SendOptions,
 } from '../../src/conversation/sendOptions.ts';
 import { ConfigurationError, InvalidDecisionError } from '../../src/errors.ts';
 
-const known: Known = {
+const known: AgentNames = {
   named: { models: { fast: {}, slow: {} }, outputs: { form: {} } } as never,
   tools: () => ['look', 'act'],
 };
-const without: Known = { named: { models: {}, outputs: {} } as never, tools: () => [] };
+const without: AgentNames = { named: { models: {}, outputs: {} } as never, tools: () => [] };
 const sent = (options: object) => () => {
   checkSending(options as SendOptions);
   return choicesIn(options as SendOptions, known);

@@ -22,8 +22,8 @@ export function once<Answer>(
   if (key === undefined) return act();
   const answers = answersOf.get(conversation) ?? new Map<string, Promise<unknown>>();
   answersOf.set(conversation, answers);
-  const known = answers.get(key);
-  if (known) return known as Promise<Answer>;
+  const existing = answers.get(key);
+  if (existing) return existing as Promise<Answer>;
   const answer = act();
   answers.set(key, answer);
   answer.catch((error: unknown) => {
