@@ -163,33 +163,33 @@ export function admitCommand(
   chart: Pick<ChartState, 'isOpenEnded'>,
   isLogged: boolean,
 ): Admission {
-  const given = command as Command;
-  const act: HostAct = given.actId === undefined ? {} : { actId: given.actId };
-  switch (given.type) {
+  const hostCommand = command as Command;
+  const act: HostAct = hostCommand.actId === undefined ? {} : { actId: hostCommand.actId };
+  switch (hostCommand.type) {
     case 'decision.proposed':
-      return admitDecision(logState, given.decision, act);
+      return admitDecision(logState, hostCommand.decision, act);
     case 'settlement.proposed':
-      return admitSettlement(logState, given.callId, given.how, act);
+      return admitSettlement(logState, hostCommand.callId, hostCommand.how, act);
     case 'message.sent':
     case 'resume.requested':
     case 'promotion.requested':
-      return { event: { ...given, of: logged(logState, isLogged, given.type !== 'resume.requested') } };
+      return { event: { ...hostCommand, of: logged(logState, isLogged, hostCommand.type !== 'resume.requested') } };
     case 'rewind.requested': {
-      const place = placeBefore(entries, given.messageId);
-      if (typeof place === 'string') return { refused: cannotRewind(place, given.messageId) };
-      return { event: { ...act, type: given.type, ...place, of: logged(logState, isLogged, true) } };
+      const place = placeBefore(entries, hostCommand.messageId);
+      if (typeof place === 'string') return { refused: cannotRewind(place, hostCommand.messageId) };
+      return { event: { ...act, type: hostCommand.type, ...place, of: logged(logState, isLogged, true) } };
     }
     case 'state.written':
-      return { note: [{ runId: null, type: 'state-changed', writes: given.writes }] };
+      return { note: [{ runId: null, type: 'state-changed', writes: hostCommand.writes }] };
     case 'rename.requested':
-      return { note: [{ runId: null, type: 'renamed', title: given.title }] };
+      return { note: [{ runId: null, type: 'renamed', title: hostCommand.title }] };
     case 'observer.failed': {
-      const { error } = given;
+      const { error } = hostCommand;
       if (chart.isOpenEnded) return { event: { type: 'effect.failed', id: '', cause: 'internal', error } };
       return { note: [diagnostic(logState.runId, 'observer_error', { message: error.message })] };
     }
     default:
-      return { event: given };
+      return { event: hostCommand };
   }
 }
 

@@ -72,5 +72,5 @@ export const portsValidator = /* @__PURE__ */ object(
 );
 
 /** The ports of the option, completed by the platform's. Throws ConfigurationError for a port that is unknown or not a function. */
-export const portsOf = (given: Partial<Ports> = {}): Ports =>
-  check('the option ports', given, portsValidator, 'ports.') as Ports;
+export const portsOf = (ports: Partial<Ports> = {}): Ports =>
+  check('the option ports', ports, portsValidator, 'ports.') as Ports;

@@ -215,7 +215,7 @@ export function costOf(usage: Usage, prices: Prices | undefined): number | null 
 class FreshIds {
   readonly #logState: LogState;
   readonly #subAgents: SubAgents | undefined;
-  #given: Set<string> | undefined;
+  #issued: Set<string> | undefined;
   /** The next number to try, by id. */
   #next: Map<string, number> | undefined;
 
@@ -227,8 +227,8 @@ class FreshIds {
   take(wanted: string): string {
     const base = wanted === '' ? 'call' : wanted.slice(0, ID_LONGEST);
     const id = wanted !== '' && wanted === base && this.#free(wanted) ? wanted : this.#numbered(base);
-    this.#given ??= new Set();
-    this.#given.add(id);
+    this.#issued ??= new Set();
+    this.#issued.add(id);
     return id;
   }
 
@@ -241,7 +241,7 @@ class FreshIds {
   }
 
   #free(id: string): boolean {
-    if (this.#given?.has(id) || this.#logState.calls.has(id)) return false;
+    if (this.#issued?.has(id) || this.#logState.calls.has(id)) return false;
     return this.#subAgents?.reserveCallId(id) ?? true;
   }
 }
@@ -264,10 +264,10 @@ async function prepare(options: ReplyOptions, raw: RawCall, call: ToolCall, posi
 
 /** The call under its own id, without secrets. The name of a tool comes from the host, so it stays. */
 function ownCall({ toolbox, redact, diagnose }: ReplyOptions, raw: RawCall, ids: FreshIds): ToolCall {
-  const given = raw.callId === undefined ? undefined : redact(raw.callId);
-  const callId = ids.take(given ?? '');
-  if (given !== undefined && callId !== raw.callId) {
-    diagnose('id_duplicate', { given: given.slice(0, ID_LONGEST), used: callId });
+  const wantedId = raw.callId === undefined ? undefined : redact(raw.callId);
+  const callId = ids.take(wantedId ?? '');
+  if (wantedId !== undefined && callId !== raw.callId) {
+    diagnose('id_duplicate', { given: wantedId.slice(0, ID_LONGEST), used: callId });
   }
   const name = toolbox.find(raw.name) ? raw.name : redact(raw.name);
   return redactedCall(parsedCall(callId, name, redact(raw.args), raw.extra), redact);

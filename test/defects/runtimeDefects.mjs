@@ -385,7 +385,9 @@ export const runtime = [
     id: 'lost-retry-left-open',
     about: 'a message leaves a call open whose retry lost its end',
     witness: 'test/scenarios/whatWaits.test.ts',
-    edits: [["logged(logState, isLogged, given.type !== 'resume.requested')", 'logged(logState, isLogged, false)']],
+    edits: [
+      ["logged(logState, isLogged, hostCommand.type !== 'resume.requested')", 'logged(logState, isLogged, false)'],
+    ],
   },
   {
     id: 'retry-runs-twice',

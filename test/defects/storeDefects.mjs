@@ -4,7 +4,7 @@ export const stores = [
     id: 'row-of-changed-file',
     about: 'a row is listed although its file has changed',
     witness: 'test/stores/jsonlRows.test.ts',
-    edits: [['if (!stats || !isSameStamp(stampOf(stats), known.stamp)) return true;', 'if (!stats) return true;']],
+    edits: [['if (!stats || !isSameStamp(stampOf(stats), recorded.stamp)) return true;', 'if (!stats) return true;']],
   },
   {
     id: 'row-unannounced',

@@ -283,7 +283,7 @@ export const defects = [
     id: 'repeated-id-merged',
     about: 'a call with an id that was there before passes for that call',
     fault: 'a repeated id',
-    edits: [['if (this.#given?.has(id) || this.#logState.calls.has(id))', 'if (id === undefined)']],
+    edits: [['if (this.#issued?.has(id) || this.#logState.calls.has(id))', 'if (id === undefined)']],
   },
   {
     id: 'listener-left',

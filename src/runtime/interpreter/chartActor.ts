@@ -265,33 +265,33 @@ export class ChartActor {
   }
 
   #act({ verb, params }: Act, event: ChartEvent): void {
-    const given: unknown = typeof params === 'function' ? params({ context: this.context, event }) : params;
+    const resolved: unknown = typeof params === 'function' ? params({ context: this.context, event }) : params;
     switch (verb) {
       case 'update':
-        this.context = { ...this.context, ...(given as object) };
+        this.context = { ...this.context, ...(resolved as object) };
         return;
       case 'ask':
       case 'log':
       case 'drop':
-        if (this.#phase === 'running') this.#touch(verb, given);
-        else this.#deferred.push(() => this.#touch(verb, given));
+        if (this.#phase === 'running') this.#touch(verb, resolved);
+        else this.#deferred.push(() => this.#touch(verb, resolved));
         return;
       case 'spawn':
-        for (const request of given as readonly SpawnRequest[]) this.#spawn(request);
+        for (const request of resolved as readonly SpawnRequest[]) this.#spawn(request);
         return;
       case 'stop':
-        return this.#stopChild(given as string);
+        return this.#stopChild(resolved as string);
       case 'tell':
-        if (given) this.#tell(given as Message, event);
+        if (resolved) this.#tell(resolved as Message, event);
     }
   }
 
   /** The effect of an act on the world. */
-  #touch(verb: 'ask' | 'log' | 'drop', given: unknown): void {
+  #touch(verb: 'ask' | 'log' | 'drop', params: unknown): void {
     const { world } = this.system;
-    if (verb === 'drop') world.drop(given as string);
-    else if (verb === 'log' && (given as unknown[]).length > 0) world.log(given as NewEntry[]);
-    else if (verb === 'ask' && given) world.ask(this, given as EffectRequest);
+    if (verb === 'drop') world.drop(params as string);
+    else if (verb === 'log' && (params as unknown[]).length > 0) world.log(params as NewEntry[]);
+    else if (verb === 'ask' && params) world.ask(this, params as EffectRequest);
   }
 
   /** Runs at once if the actor runs, otherwise when it starts. */

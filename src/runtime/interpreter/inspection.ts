@@ -45,7 +45,7 @@ export const inspected: Interpreter = (options) => compiled(options, options.ins
 const OPENED = Symbol('opened');
 /** An observer that needs only the opened conversations and reads them by itself. It costs charts nothing. */
 export const ofOpened = (observe: Observe): Observe => Object.assign(observe, { [OPENED]: true });
-const isOfOpened = (given: object): boolean => OPENED in given;
+const isOfOpened = (observer: object): boolean => OPENED in observer;
 
 /** An event whose snapshot is made on first use. */
 function withSnapshot(event: object, made: () => unknown): object {
@@ -57,8 +57,8 @@ function withSnapshot(event: object, made: () => unknown): object {
 export function inspectionOf(inspect: (event: unknown) => void): Observer {
   const refs = new WeakMap<ChartActor, InspectedActor>();
   const refOf = (actor: ChartActor): InspectedActor => {
-    const known = refs.get(actor);
-    if (known) return known;
+    const existing = refs.get(actor);
+    if (existing) return existing;
     const ref: InspectedActor = {
       id: actor.id,
       sessionId: actor.sessionId,
@@ -77,9 +77,9 @@ export function inspectionOf(inspect: (event: unknown) => void): Observer {
     return { actorRef: refOf(actor), rootId };
   };
   /** Contains the current snapshot. */
-  const tell = (actor: ChartActor, told: object): void => {
+  const tell = (actor: ChartActor, fields: object): void => {
     const now = actor.getSnapshot();
-    inspect(withSnapshot({ ...about(actor), ...told }, () => snapshotOf(now, refOf)));
+    inspect(withSnapshot({ ...about(actor), ...fields }, () => snapshotOf(now, refOf)));
   };
   return {
     actor: (actor) => inspect({ ...about(actor), type: '@xstate.actor' }),
@@ -105,8 +105,8 @@ function namedBy(id: string, next: Observe): Observe {
   const shown = new WeakMap<Ref, object>();
   const shownAs = (ref: Ref | undefined): object | undefined => {
     if (ref === undefined) return undefined;
-    const known = shown.get(ref);
-    if (known) return known;
+    const existing = shown.get(ref);
+    if (existing) return existing;
     const named = Object.create(ref, {
       id: { get: () => (ref._parent ? ref.id : id) },
       sessionId: { get: () => `${id}/${ref.sessionId}` },
@@ -120,9 +120,9 @@ function namedBy(id: string, next: Observe): Observe {
     // The inspector would warn about an unknown field.
     if (!String(type).startsWith('@xstate.')) return;
     const from = sourceRef ? { sourceRef: shownAs(sourceRef as Ref) } : {};
-    const told = Object.getOwnPropertyDescriptors(event as object);
+    const descriptors = Object.getOwnPropertyDescriptors(event as object);
     const renamed = { actorRef: shownAs(actorRef as Ref), rootId: `${id}/${String(rootId)}`, ...from };
-    next(Object.defineProperties({}, { ...told, ...Object.getOwnPropertyDescriptors(renamed) }));
+    next(Object.defineProperties({}, { ...descriptors, ...Object.getOwnPropertyDescriptors(renamed) }));
   };
 }
 
@@ -139,18 +139,18 @@ export interface ConversationObserver {
  * ConfigurationError for a value that cannot observe.
  */
 export function observerOf(
-  given: Observe | NextObserver | { inspect: NextObserver },
+  option: Observe | NextObserver | { inspect: NextObserver },
   id: string,
 ): ConversationObserver {
-  const observe = typeof given === 'function' ? given : namedBy(id, nextOf(given));
+  const observe = typeof option === 'function' ? option : namedBy(id, nextOf(option));
   // It is called during a step.
   const opened: Observe = (event) => callHarmlessly(() => observe(event));
-  const isTold = !isOfOpened(given);
-  return { opened, charts: isTold ? opened : undefined, interpreter: isTold ? inspected : undefined };
+  const observesCharts = !isOfOpened(option);
+  return { opened, charts: observesCharts ? opened : undefined, interpreter: observesCharts ? inspected : undefined };
 }
 
-function nextOf(given: NextObserver | { inspect: NextObserver }): Observe {
-  const observer = 'inspect' in given ? given.inspect : given;
+function nextOf(option: NextObserver | { inspect: NextObserver }): Observe {
+  const observer = 'inspect' in option ? option.inspect : option;
   if (typeof observer?.next === 'function') return (event) => observer.next?.(event);
   throw new ConfigurationError('inspect needs a function, an observer with next, or an inspector that has one');
 }

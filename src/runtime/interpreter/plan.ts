@@ -111,10 +111,10 @@ function knows(place: string, part: Part, keys: readonly string[]): void {
 const listOf = (value: unknown): unknown[] => (value === undefined ? [] : Array.isArray(value) ? value : [value]);
 
 function actsOf(place: string, value: unknown): Act[] {
-  return listOf(value).map((given): Act => {
-    const { type, params, ...rest } = given as Part;
+  return listOf(value).map((act): Act => {
+    const { type, params, ...rest } = act as Part;
     if (!VERBS.includes(type as Verb) || Object.keys(rest).length > 0) {
-      refuse(place, `an act is { type, params } with one of ${VERBS.join(', ')}, got ${JSON.stringify(given)}`);
+      refuse(place, `an act is { type, params } with one of ${VERBS.join(', ')}, got ${JSON.stringify(act)}`);
     }
     return { verb: type as Verb, params };
   });
@@ -176,8 +176,8 @@ class CompiledTransition implements Transition {
   #target: PlanState | undefined | null = null;
   readonly #steps = new Map<PlanState, Step>();
 
-  constructor(chart: ChartCompiler, source: PlanState, eventType: string, index: number, given: unknown) {
-    const part: Part = typeof given === 'string' ? { target: given } : (given as Part);
+  constructor(chart: ChartCompiler, source: PlanState, eventType: string, index: number, transition: unknown) {
+    const part: Part = typeof transition === 'string' ? { target: transition } : (transition as Part);
     const place = `${source.id} on "${eventType}"`;
     knows(place, part, TRANSITION_KEYS);
     const [target, ...others] = listOf(part.target) as string[];
@@ -354,8 +354,8 @@ function compile(machine: Chart): Plan {
     contextOf: (input) => (typeof context === 'function' ? context({ input }) : (context ?? {})) as Context,
     outputOf(leaf, at, event) {
       if (output === undefined) return undefined;
-      const said = resolved(leaf.output, { context: at, event });
-      const done = { type: `xstate.done.state.${leaf.id}`, output: said };
+      const leafOutput = resolved(leaf.output, { context: at, event });
+      const done = { type: `xstate.done.state.${leaf.id}`, output: leafOutput };
       return resolved(output, { context: at, event: done });
     },
     childPlan(src) {
@@ -369,8 +369,8 @@ function compile(machine: Chart): Plan {
 const plans = new WeakMap<Chart, Plan>();
 /** The plan of a chart, compiled on first use. Throws for a chart outside the subset. */
 export function planOf(machine: Chart): Plan {
-  const known = plans.get(machine);
-  if (known) return known;
+  const existing = plans.get(machine);
+  if (existing) return existing;
   const plan = compile(machine);
   plans.set(machine, plan);
   return plan;

@@ -24,8 +24,8 @@ const actions = {
 const machines = new WeakMap<Chart, AnyStateMachine>();
 /** The XState machine with the same configuration as the chart. */
 export function machineOf(chart: Chart): AnyStateMachine {
-  const known = machines.get(chart);
-  if (known) return known;
+  const existing = machines.get(chart);
+  if (existing) return existing;
   if (chart instanceof StateMachine) return chart;
   const { guards, actors } = chart.implementations;
   const children = Object.entries(actors).map(([src, child]) => [src, machineOf(child as Chart)]);
@@ -40,8 +40,8 @@ const connected = new WeakMap<AnyStateMachine, AnyStateMachine>();
 const charts = new WeakSet<object>();
 /** A chart and its children with acts that reach the world. */
 function connectedChart(machine: AnyStateMachine): AnyStateMachine {
-  const known = connected.get(machine);
-  if (known) return known;
+  const existing = connected.get(machine);
+  if (existing) return existing;
   const children = Object.entries(machine.implementations.actors as Record<string, AnyStateMachine>);
   const actors = Object.fromEntries(children.map(([name, child]) => [name, connectedChart(child)]));
   const chart = machine.provide({ actions, actors } as never) as AnyStateMachine;

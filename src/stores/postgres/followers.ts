@@ -72,7 +72,7 @@ export class Followers {
   readonly #options: FollowersOptions;
   readonly #followers = new Map<string, Set<Follower>>();
   #stopTimer: (() => void) | undefined;
-  #toldAt = 0;
+  #hintedAt = 0;
   /** The ids whose states are due, and whether a query is under way. */
   #due = new Set<string>();
   #isAsking = false;
@@ -164,8 +164,8 @@ export class Followers {
     const { hints } = this.#options;
     // A failure before the first follower does not count.
     if (this.#followers.size === 0) this.#unansweredSince = undefined;
-    const known = this.#followers.get(follower.id) ?? new Set();
-    this.#followers.set(follower.id, known.add(follower));
+    const siblings = this.#followers.get(follower.id) ?? new Set();
+    this.#followers.set(follower.id, siblings.add(follower));
     hints.listen();
     hints.send({ followed: [follower.id], isNew: true });
     this.#ask([follower.id]);
@@ -173,9 +173,9 @@ export class Followers {
   }
 
   #remove(follower: Follower): void {
-    const known = this.#followers.get(follower.id);
-    known?.delete(follower);
-    if (known?.size === 0) this.#followers.delete(follower.id);
+    const siblings = this.#followers.get(follower.id);
+    siblings?.delete(follower);
+    if (siblings?.size === 0) this.#followers.delete(follower.id);
     if (this.#followers.size > 0) return;
     this.#stopTimer?.();
     this.#stopTimer = undefined;
@@ -213,8 +213,8 @@ export class Followers {
   #tellHolders(): void {
     const { database, hints, leaseMs } = this.#options;
     const now = database.time.now();
-    if (now - this.#toldAt < leaseMs / 3) return;
-    this.#toldAt = now;
+    if (now - this.#hintedAt < leaseMs / 3) return;
+    this.#hintedAt = now;
     let followed: string[] = [];
     for (const id of this.#followers.keys()) {
       if (!fitsHint({ followed: [...followed, id] })) {

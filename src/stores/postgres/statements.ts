@@ -224,7 +224,7 @@ const listStatement =
   (conversations: string) =>
   ({ owner, status, after, limit }: ListFilter): { text: string; values: unknown[] } => {
     const values: unknown[] = [];
-    const value = (given: unknown): string => `$${values.push(given)}`;
+    const value = (parameter: unknown): string => `$${values.push(parameter)}`;
     const where = ['length > 0', 'parent is null'];
     if (owner !== undefined) where.push(`owner = ${value(owner)}`);
     if (status !== undefined) where.push(STATUS[status]);
@@ -242,7 +242,7 @@ interface Page extends Pick<ListFilter, 'after' | 'limit'> {
 /** A page of rows with the columns `updated_at` and `place`, in the order of a list. */
 export function pageStatement(select: string, { where, values, after, limit }: Page) {
   const all = [...values];
-  const value = (given: unknown): string => `$${all.push(given)}`;
+  const value = (parameter: unknown): string => `$${all.push(parameter)}`;
   const conditions = [...where];
   if (after !== undefined) {
     const time = `${value(after.updatedAt)}::double precision`;

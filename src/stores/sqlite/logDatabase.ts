@@ -85,17 +85,17 @@ export class LogDatabase {
   }
 
   open({ id, existing, owner }: { id: string; existing: boolean; owner: string | undefined }): OpenedLog {
-    const known = this.#conversation(id);
-    const next = known ? Number(known.length) : 0;
+    const row = this.#conversation(id);
+    const next = row ? Number(row.length) : 0;
     if (existing && next === 0) throw noConversation();
-    if (known && next > 0) refuseOtherOwner(this.#entry(known.log, 0, id), owner);
-    this.#refuseHeld(known, id);
+    if (row && next > 0) refuseOtherOwner(this.#entry(row.log, 0, id), owner);
+    this.#refuseHeld(row, id);
     const token = randomUUID();
-    const log = known ? Number(known.log) : this.#insert(id);
+    const log = row ? Number(row.log) : this.#insert(id);
     this.#refuseGap({ id, log, next });
     const holder = JSON.stringify(ownIdentity());
     this.#run('UPDATE conversations SET token = ?, holder = ? WHERE log = ?', token, holder, log);
-    return { id, log, token, next, row: rowIn(known) };
+    return { id, log, token, next, row: rowIn(row) };
   }
 
   append({ from, texts, row, ...held }: HeldLog & { from: number; texts: string[]; row: ConversationRow }): void {
@@ -178,10 +178,10 @@ export class LogDatabase {
   }
 
   lookup({ id, owner }: { id: string; owner: string | undefined }): boolean {
-    const known = this.#conversation(id);
-    if (!known || known.length === 0) return false;
+    const row = this.#conversation(id);
+    if (!row || row.length === 0) return false;
     if (owner === undefined) return true;
-    const first = this.#entry(known.log, 0, id);
+    const first = this.#entry(row.log, 0, id);
     return first?.type === 'conversation' && first.owner === owner;
   }
 
@@ -304,8 +304,8 @@ export class LogDatabase {
   }
 
   #prepared(sql: string): Statement {
-    const known = this.#statements.get(sql);
-    if (known) return known;
+    const existing = this.#statements.get(sql);
+    if (existing) return existing;
     const statement = this.#database.prepare(sql);
     this.#statements.set(sql, statement);
     return statement;

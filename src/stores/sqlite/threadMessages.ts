@@ -32,9 +32,9 @@ interface ErrorDescription {
 export type Answer = { id: number; value: unknown } | { id: number; error: ErrorDescription };
 
 export function describeError(error: unknown): ErrorDescription {
-  const known = RunchartError.isRunchartError(error) ? error : new RunchartError('store', thrownMessage(error));
-  const isCorrupt = known instanceof CorruptLogError;
-  return { code: known.code, message: known.message, line: isCorrupt ? known.line : undefined, isCorrupt };
+  const failure = RunchartError.isRunchartError(error) ? error : new RunchartError('store', thrownMessage(error));
+  const isCorrupt = failure instanceof CorruptLogError;
+  return { code: failure.code, message: failure.message, line: isCorrupt ? failure.line : undefined, isCorrupt };
 }
 
 export function errorFrom({ code, message, line, isCorrupt }: ErrorDescription): RunchartError {

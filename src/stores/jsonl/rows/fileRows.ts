@@ -99,8 +99,8 @@ export class FileRows {
 
   /** The log was opened for writing. `next`: the seq of its next entry. */
   async opened(id: string, path: string, file: { next: number; stamp: FileStamp }): Promise<OpenLogRow> {
-    const known = this.#files.get(id);
-    const row = known && isSameStamp(known.stamp, file.stamp) ? this.#table.get(id) : undefined;
+    const recorded = this.#files.get(id);
+    const row = recorded && isSameStamp(recorded.stamp, file.stamp) ? this.#table.get(id) : undefined;
     const own = new OpenLogRow(row, file.next);
     this.#own.set(id, own);
     this.#files.set(id, { stamp: file.stamp, path, holder: 'self', locked: undefined });
@@ -216,11 +216,11 @@ export class FileRows {
   #isStale(id: string): boolean {
     const own = this.#own.get(id);
     if (own) return !own.isKnown;
-    const known = this.#files.get(id);
-    if (known?.holder !== 'nobody') return true;
+    const recorded = this.#files.get(id);
+    if (recorded?.holder !== 'nobody') return true;
     const stats = statOrNull(join(this.#root, fileNameOf(id)));
-    if (!stats || !isSameStamp(stampOf(stats), known.stamp)) return true;
-    return known.locked === undefined || known.locked !== (statOrNull(`${known.path}.lock`)?.mtimeMs ?? null);
+    if (!stats || !isSameStamp(stampOf(stats), recorded.stamp)) return true;
+    return recorded.locked === undefined || recorded.locked !== (statOrNull(`${recorded.path}.lock`)?.mtimeMs ?? null);
   }
 
   /** Compares a file, and reads its log again if it has changed. An unreadable log is not listed. */
@@ -235,8 +235,8 @@ export class FileRows {
       const stats = statNow(path);
       if (!stats) return this.#forget(id);
       const stamp = stampOf(stats);
-      const known = this.#files.get(id);
-      const isRead = !own && known !== undefined && isSameStamp(known.stamp, stamp);
+      const recorded = this.#files.get(id);
+      const isRead = !own && recorded !== undefined && isSameStamp(recorded.stamp, stamp);
       const row = isRead ? this.#table.get(id) : await rowIn(path, id);
       if (own) return this.#readOwn(id, own, row);
       const locked = settledTime(path);
