@@ -151,9 +151,9 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
   readonly #planned = new Set<string>();
   #hasReportedIgnored = false;
 
-  constructor({ mode = 'default', layers: givenLayers = [], protect = [], decide, ...rules }: PermissionOptions) {
+  constructor({ mode = 'default', layers: layerOptions = [], protect = [], decide, ...rules }: PermissionOptions) {
     const own: PermissionRules = Object.assign(Object.create(null), rules);
-    const layers = named(givenLayers);
+    const layers = named(layerOptions);
     const trusted = [own, ...layers.filter((layer) => layer.trusted === true)];
     const all = [own, ...layers];
     this.ignored = layers.flatMap(({ trusted, allow = [], name }) =>
@@ -245,8 +245,8 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
       const plain: JudgedVerdict = { outcome: 'deny', by, matched: [], parts: [part], saves: [] };
       return Promise.resolve({ plain, sandboxed: () => plain });
     }
-    const known = { readOnly: readOnly ?? this.#readOnly.has(tool), spawns: spawns ?? this.#spawning.has(tool) };
-    const call = { name, args, cwd, ...known };
+    const traits = { readOnly: readOnly ?? this.#readOnly.has(tool), spawns: spawns ?? this.#spawning.has(tool) };
+    const call = { name, args, cwd, ...traits };
     return verdictsOf(call, { ...this.#rules, allow, ...decisions });
   }
 

@@ -82,7 +82,7 @@ export const UNFIT = 'This is no JSON.';
 
 const ARGS_SHOWN = 60;
 const cut = (text: string): string => (text.length > ARGS_SHOWN ? `${text.slice(0, ARGS_SHOWN - 1)}…` : text);
-const saidCall = ({ name, args }: SaidCall): string => `${name}(${cut(JSON.stringify(args) ?? '')})`;
+const callText = ({ name, args }: SaidCall): string => `${name}(${cut(JSON.stringify(args) ?? '')})`;
 
 const FINISHES: Readonly<Record<FinishReason, string>> = {
   stop: 'the model answers',
@@ -114,11 +114,11 @@ const PLAIN: Readonly<Record<Exclude<Move['do'], 'reply' | 'modelFails' | 'tool'
   deadline: 'the time is up',
 };
 
-function saidReply({ text, calls = [], finish }: MoveOf<'reply'>): string {
+function replySentence({ text, calls = [], finish }: MoveOf<'reply'>): string {
   const cutShort = finish !== undefined && finish !== 'stop' && finish !== 'tool-calls';
   if (calls.length > 0) {
-    const said = `the model calls ${calls.map(saidCall).join(' and ')}`;
-    return cutShort ? `${said} and ${FINISHES[finish].replace('the model ', '')}` : said;
+    const sentence = `the model calls ${calls.map(callText).join(' and ')}`;
+    return cutShort ? `${sentence} and ${FINISHES[finish].replace('the model ', '')}` : sentence;
   }
   if (!cutShort && text === '') return 'the model says nothing';
   if (!cutShort && text === UNFIT) return 'the model answers without fitting the schema';
@@ -148,7 +148,7 @@ function actInWords(move: Move, toolOf: (call: number) => string): string {
       if (move.fills === undefined) return PLAIN[move.do];
       return `${PLAIN[move.do]} that ${move.fills < FULL ? 'fills' : 'does not fit'} the window`;
     case 'reply':
-      return saidReply(move);
+      return replySentence(move);
     case 'modelFails':
       return move.retryable ? 'the model fails' : 'the model refuses for good';
     case 'tool':
@@ -185,6 +185,6 @@ export function sentenceOf(script: readonly Move[], ends: string): string {
   const toolOf = toolNames(script);
   const [first] = script;
   const isPlain = first?.do === 'send' && first.fills === undefined;
-  const told = isPlain && script.length > 1 ? script.slice(1) : script;
-  return `${told.map((move) => inWords(move, toolOf)).join(', ')}: ${ends}`;
+  const moves = isPlain && script.length > 1 ? script.slice(1) : script;
+  return `${moves.map((move) => inWords(move, toolOf)).join(', ')}: ${ends}`;
 }

@@ -10,7 +10,7 @@ import { type Move, type SaidCall, sentenceOf, shareFilled } from './moves.ts';
 type Entry<T extends LogEntry['type']> = Extract<LogEntry, { type: T }>;
 
 /** A message that fills the window is described by its share. */
-function saidIn(text: string): { text: string } | { fills: number } {
+function textOrFill(text: string): { text: string } | { fills: number } {
   const fills = shareFilled(text);
   return fills === undefined ? { text } : { fills };
 }
@@ -49,7 +49,7 @@ class Telling {
     switch (entry.type) {
       case 'message-queued':
         this.#queued.add(entry.messageId);
-        return this.#say({ do: entry.kind, ...saidIn(textOf(entry.content)) });
+        return this.#say({ do: entry.kind, ...textOrFill(textOf(entry.content)) });
       case 'message-returned':
         if (this.#queued.delete(entry.messageId) && entry.why === 'cancelled') this.#say({ do: 'takeBack' });
         return;
@@ -108,7 +108,7 @@ class Telling {
     const waited = this.#queued.delete(messageId);
     // A queued message is promoted automatically, except after a crash.
     if (waited && kind === 'followUp' && this.#ended?.cause === 'crash') this.#say({ do: 'resume' });
-    if (!waited && kind !== 'steer') this.#say({ do: 'send', ...saidIn(textOf(content)) });
+    if (!waited && kind !== 'steer') this.#say({ do: 'send', ...textOrFill(textOf(content)) });
     this.#begun();
   }
 
@@ -221,7 +221,7 @@ const endedWait = (entry: LogEntry): string | undefined =>
   entry.type === 'user-message' || entry.type === 'message-returned' ? entry.messageId : undefined;
 
 /** The entries that can be read and that no rewind took back. A message whose delivery was rewound was never queued. */
-function toldEntries(entries: readonly LogEntry[]): readonly LogEntry[] {
+function storyEntries(entries: readonly LogEntry[]): readonly LogEntry[] {
   const all = entries.filter(isReadable);
   const standing = standingEntries(all);
   if (standing === all) return all;
@@ -238,7 +238,7 @@ function toldEntries(entries: readonly LogEntry[]): readonly LogEntry[] {
  */
 export function scriptOf(entries: readonly LogEntry[]): readonly Move[] {
   const telling = new Telling();
-  for (const entry of toldEntries(entries)) telling.take(entry);
+  for (const entry of storyEntries(entries)) telling.take(entry);
   return telling.moves;
 }
 
@@ -274,7 +274,7 @@ function literal(value: Json | undefined): string {
 
 /** Returns a vitest file that repeats the story of the log and checks its end. The reader adds the agent. */
 export function testOf(entries: readonly LogEntry[]): string {
-  const read = toldEntries(entries);
+  const read = storyEntries(entries);
   const script = scriptOf(read);
   const ends = endOfLog(read);
   const reason = read.flatMap((entry) => (entry.type === 'run-stop' ? [entry.reason] : [])).at(-1) ?? null;

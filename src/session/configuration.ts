@@ -257,8 +257,8 @@ function readConfiguration({ path, text: words, cut }: ProjectFile): Configurati
 
 function checkModel(name: string, settings: ModelSettings): void {
   check(`models.${name}`, settings, modelSettings);
-  const { prices: given } = settings;
-  if (given && (given.input === undefined || given.output === undefined))
+  const { prices: modelPrices } = settings;
+  if (modelPrices && (modelPrices.input === undefined || modelPrices.output === undefined))
     throw new ConfigurationError(`models.${name}.prices must have input and output, in USD for a million tokens`);
 }
 

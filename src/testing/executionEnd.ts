@@ -7,8 +7,8 @@ import { hasMethods } from '../validation.ts';
 type Step = IteratorResult<unknown>;
 /** A generator, or a similar object. */
 interface Steps {
-  next(...given: unknown[]): Step | Promise<Step>;
-  return?(...given: unknown[]): Step | Promise<Step>;
+  next(...args: unknown[]): Step | Promise<Step>;
+  return?(...args: unknown[]): Step | Promise<Step>;
 }
 /** `failure`: the thrown error. */
 type Ended = (failure?: { readonly error: unknown }) => void;

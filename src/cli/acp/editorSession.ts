@@ -46,7 +46,7 @@ export class EditorSession {
   /** The mode that the editor shows. */
   #shownMode: PermissionMode;
   readonly #release: () => void;
-  #isEquipmentTold = false;
+  #isEquipmentReported = false;
   #isClosed = false;
 
   constructor(made: CodingAgent, conversation: Conversation, { client, capabilities }: EditorClient) {
@@ -204,8 +204,8 @@ export class EditorSession {
 
   /** Notes once which files of the user and the project are ignored, and which MCP servers failed. */
   #tellEquipment(): void {
-    if (this.#isEquipmentTold) return;
-    this.#isEquipmentTold = true;
+    if (this.#isEquipmentReported) return;
+    this.#isEquipmentReported = true;
     tellEquipment(this.#made.equipment, (note) => this.#say(note));
   }
 

@@ -23,12 +23,12 @@ const STYLES: { readonly [token in ShjToken]?: Style } = {
   ...{ class: 'yellow', func: 'cyan', section: 'bold', insert: 'green', deleted: 'red' },
 } as const;
 
-const known = languages as unknown as { readonly [name: string]: ShjLanguageData };
+const languagesByName = languages as unknown as { readonly [name: string]: ShjLanguageData };
 
 function languageOf(info: string): ShjLanguageData | undefined {
   const name = info.toLowerCase();
   const language = Object.hasOwn(ALIASES, name) ? (ALIASES[name] ?? name) : name;
-  return Object.hasOwn(known, language) ? known[language] : undefined;
+  return Object.hasOwn(languagesByName, language) ? languagesByName[language] : undefined;
 }
 
 /** The spans of one line of code. `before`: the lines before it. */
@@ -47,7 +47,7 @@ export function codeSpans(line: string, before: readonly string[], info: string)
       at += text.length;
       if (shown !== '') spans.push([(token && STYLES[token]) ?? 'plain', shown]);
     },
-    { languages: known },
+    { languages: languagesByName },
   );
   return spans.map(([, text]) => text).join('') === line ? spans : [['plain', line]];
 }

@@ -164,9 +164,9 @@ async function factsOf(
   settings: ModelSettings,
   listed: { baseURL?: string | undefined; provider?: string },
 ): Promise<Facts> {
-  const known = await modelFacts(modelName, listed);
-  const contextWindow = windowOf(options.contextWindow) ?? settings.contextWindow ?? known.contextWindow;
-  const prices = pricesOf(options.prices) ?? settings.prices ?? known.prices;
+  const facts = await modelFacts(modelName, listed);
+  const contextWindow = windowOf(options.contextWindow) ?? settings.contextWindow ?? facts.contextWindow;
+  const prices = pricesOf(options.prices) ?? settings.prices ?? facts.prices;
   // Without this bound, the tokens reserved for a reply could exceed a small window.
   const maxOutputTokens =
     contextWindow !== undefined && contextWindow < SMALL ? Math.ceil(contextWindow / 4) : undefined;
@@ -232,8 +232,8 @@ export async function modelFacts(
       () => (vendor && ownName ? knownModel(ownName, { provider: vendor }) : {}),
     ];
     for (const attempt of attempts) {
-      const known = attempt();
-      if (known.prices || known.contextWindow !== undefined) return known;
+      const facts = attempt();
+      if (facts.prices || facts.contextWindow !== undefined) return facts;
     }
     return {};
   } catch (error) {

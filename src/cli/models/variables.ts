@@ -10,7 +10,7 @@ export interface ExpandedVariables {
 }
 
 /** Replaces the variables in every text of a value. */
-export function expandVariables(given: unknown, variableOf: (name: string) => string | undefined): ExpandedVariables {
+export function expandVariables(input: unknown, variableOf: (name: string) => string | undefined): ExpandedVariables {
   const missing = new Set<string>();
   const values: string[] = [];
   const expand = (value: unknown): unknown => {
@@ -25,5 +25,5 @@ export function expandVariables(given: unknown, variableOf: (name: string) => st
       return text ?? '';
     });
   };
-  return { value: expand(given), missing: [...missing], values };
+  return { value: expand(input), missing: [...missing], values };
 }

@@ -54,8 +54,8 @@ export function serverEntries(
       problems.push(`${file.path} is not used: ${servers}`);
       continue;
     }
-    for (const [written, given] of Object.entries(servers)) {
-      const entry = entryOf(written, given, file, { variables: variablesOf, cwd: dirname(file.path) });
+    for (const [written, definition] of Object.entries(servers)) {
+      const entry = entryOf(written, definition, file, { variables: variablesOf, cwd: dirname(file.path) });
       // An untrusted file cannot turn off a server of a trusted one.
       if (file.isTrusted || !entries.has(entry.name)) entries.set(entry.name, entry);
     }
@@ -81,19 +81,26 @@ interface EntryPlace {
   cwd: string;
 }
 
-function entryOf(written: string, given: unknown, { path, isTrusted }: DefinitionFile, place: EntryPlace): ServerEntry {
+function entryOf(
+  written: string,
+  definition: unknown,
+  { path, isTrusted }: DefinitionFile,
+  place: EntryPlace,
+): ServerEntry {
   // Underscores separate the parts of a tool's name.
   const name = written.replaceAll(/[_. ]/g, '-');
-  const about = aboutServer(given);
+  const about = aboutServer(definition);
   const left = (why: string): ServerEntry => ({ name, path, why, about });
   if (!isTrusted) return left(NOT_TRUSTED);
-  if (!isObject(given)) return left('its entry must be an object with a command or an url');
-  const { type, disabled } = given;
+  if (!isObject(definition)) return left('its entry must be an object with a command or an url');
+  const { type, disabled } = definition;
   if (disabled === true) return left('it is turned off by "disabled"');
   if (type === 'sse') return left(NO_SSE);
   try {
-    const known = Object.fromEntries(OPTIONS.flatMap((key) => (given[key] === undefined ? [] : [[key, given[key]]])));
-    const { value, missing } = expandVariables(known, place.variables);
+    const supported = Object.fromEntries(
+      OPTIONS.flatMap((key) => (definition[key] === undefined ? [] : [[key, definition[key]]])),
+    );
+    const { value, missing } = expandVariables(supported, place.variables);
     if (missing.length > 0) return left(`it needs the variable ${missing.join(', ')}, which is not set`);
     const options = value as { [name: string]: unknown };
     const inPlace = 'command' in options ? { cwd: resolve(place.cwd, String(options.cwd ?? '.')) } : {};
@@ -108,9 +115,9 @@ const NAMED = new RegExp(`^((?:${CREDENTIAL}=|${CREDENTIAL}: *)(?:(?:Bearer|Basi
 const OPTION = new RegExp(`^-${CREDENTIAL}$`, 'i');
 
 /** The command or the address as it is written, because a value of a variable may be a secret, and without credentials. */
-export function aboutServer(given: unknown): string {
-  if (!isObject(given)) return '';
-  const { command, args, url } = given;
+export function aboutServer(definition: unknown): string {
+  if (!isObject(definition)) return '';
+  const { command, args, url } = definition;
   // A query may hold a key.
   if (typeof url === 'string') return withoutUser(url.replace(/[?#].*$/s, ''));
   const words = [command, ...(Array.isArray(args) ? args : [])].filter((word) => typeof word === 'string');

@@ -72,8 +72,9 @@ class SessionTitles implements AgentWatcher {
       if (title === undefined || titlesOf(conversation).length > 0) return;
       await conversation.rename(title);
       // A person may have renamed it just before, and the entry was not in the log yet.
-      const given = titlesOf(conversation).filter((each) => each !== title);
-      if (given.length > 0 && titlesOf(conversation).at(-1) === title) await conversation.rename(given.at(-1) ?? title);
+      const otherTitles = titlesOf(conversation).filter((each) => each !== title);
+      if (otherTitles.length > 0 && titlesOf(conversation).at(-1) === title)
+        await conversation.rename(otherTitles.at(-1) ?? title);
     } finally {
       call.abort();
     }

@@ -76,10 +76,10 @@ export class FileHistory {
       const record = recordIn(line);
       if (!record) continue;
       const { key, path, state } = record;
-      const known = changes.get(key);
-      if (!known) changes.set(key, { key, path, before: state });
-      else if (record.type === 'undone') changes.set(key, { ...known, isUndone: true });
-      else if (record.type === 'after') changes.set(key, { ...known, after: state });
+      const change = changes.get(key);
+      if (!change) changes.set(key, { key, path, before: state });
+      else if (record.type === 'undone') changes.set(key, { ...change, isUndone: true });
+      else if (record.type === 'after') changes.set(key, { ...change, after: state });
     }
     return [...changes.values()];
   }

@@ -112,10 +112,10 @@ function changedFiles(changes: ReadonlyMap<string, readonly RecordedChange[]>): 
   for (const [messageId, ofRequest] of changes) {
     for (const { path, before, after, isUndone } of ofRequest) {
       if (isUndone) continue;
-      const known = files.get(path);
-      if (known) {
-        const isMixed = known.isMixed || known.expected === undefined || !isSame(before, known.expected);
-        files.set(path, { ...known, expected: after, isMixed });
+      const earlier = files.get(path);
+      if (earlier) {
+        const isMixed = earlier.isMixed || earlier.expected === undefined || !isSame(before, earlier.expected);
+        files.set(path, { ...earlier, expected: after, isMixed });
       } else files.set(path, { path, messageId, target: before, expected: after, isMixed: false });
     }
   }

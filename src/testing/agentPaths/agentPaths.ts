@@ -52,7 +52,7 @@ class Generation {
   readonly #model: AgentModel;
   readonly #clean: CleanEffects;
   readonly #names = new Map<string, number>();
-  readonly #told = new Set<string>();
+  readonly #returned = new Set<string>();
 
   constructor(make: MakeAgent, options: AgentPathsOptions, { model, clean }: Pick<Probed, 'model' | 'clean'>) {
     this.#make = make;
@@ -86,7 +86,7 @@ class Generation {
     return stories.flatMap((story) => {
       const script = this.#toEnd(story, behaviour);
       const scriptText = JSON.stringify(script);
-      if (this.#told.has(scriptText)) return [];
+      if (this.#returned.has(scriptText)) return [];
       return this.#case(this.#predict(script, [behaviour]));
     });
   }
@@ -153,7 +153,7 @@ class Generation {
 
   #case(predicted: Predicted): AgentPath {
     const { script, ends, end } = predicted;
-    this.#told.add(JSON.stringify(script));
+    this.#returned.add(JSON.stringify(script));
     const path: AgentPath = {
       name: this.#named(sentenceOf(script, end)),
       script,

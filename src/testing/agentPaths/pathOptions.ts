@@ -142,7 +142,7 @@ const ONLY_WITH: readonly (readonly [kind: Move['do'], field: string, by: string
   ['decide', 'payload', 'action', 'answer'],
   ['settle', 'result', 'how', 'ran'],
 ];
-const saidCall = object({ name: text, args: anything });
+const callShape = object({ name: text, args: anything });
 
 /** Throws ConfigurationError for an empty script or an invalid move. */
 export function checkScript(script: unknown): void {
@@ -170,7 +170,7 @@ function checkCalls(name: string, calls: unknown): void {
   if (!isList(calls)) throw new ConfigurationError(`${name} must be a list of { name, args }`);
   for (const [index, call] of calls.entries()) {
     const place = `${name}[${index}]`;
-    check(place, call, saidCall, `${place}.`);
+    check(place, call, callShape, `${place}.`);
     for (const field of ['name', 'args'] as const)
       if ((call as { [field: string]: unknown })[field] === undefined)
         throw new ConfigurationError(`${place}.${field} is missing`);

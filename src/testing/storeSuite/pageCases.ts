@@ -84,7 +84,12 @@ export const pageCases: readonly StoreCase[] = [
   [
     'the title is the first words of the first message with a text, until it is renamed',
     async (store) => {
-      const log = [conversation('c'), said(1, ' \n'), said(2, '  Pay\n the   rent. '), said(3, 'Then sleep.')];
+      const log = [
+        conversation('c'),
+        userMessage(1, ' \n'),
+        userMessage(2, '  Pay\n the   rent. '),
+        userMessage(3, 'Then sleep.'),
+      ];
       await write(store, 'c', log.slice(0, 2));
       assert.equal('title' in (await onlyListed(store)), false);
       await opened(store, 'c', (handle) => handle.append(log.slice(2), 2));
@@ -115,7 +120,7 @@ export const pageCases: readonly StoreCase[] = [
   [
     'a long message gives a short title',
     async (store) => {
-      await write(store, 'c', [conversation('c'), said(1, 'word '.repeat(1000))]);
+      await write(store, 'c', [conversation('c'), userMessage(1, 'word '.repeat(1000))]);
       const { title = '' } = await onlyListed(store);
       assert.match(title, /^word( word){10,}…$/);
       assert.ok(title.length <= 80);
@@ -208,7 +213,7 @@ function owned(id: string, owner: string | undefined): LogEntry[] {
   return [stamped(id, 0, owner === undefined ? first : { ...first, owner }), notice(id, 1)];
 }
 
-const said = (seq: number, text: string): LogEntry =>
+const userMessage = (seq: number, text: string): LogEntry =>
   stamped('c', seq, { type: 'user-message', messageId: `m${seq}`, kind: 'direct', content: [{ type: 'text', text }] });
 
 const later = (id: string, seconds: number): LogEntry => ({ ...notice(id, 2), at: STARTED + seconds * 1000 });

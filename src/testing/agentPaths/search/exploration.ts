@@ -186,7 +186,7 @@ class LivingPredictions {
   }
 
   replayed(word: readonly Step[]): Prediction {
-    return this.#told(new Prediction(this.#model), word);
+    return this.#continue(new Prediction(this.#model), word);
   }
 
   after(from: Situation, step: Step): Prediction {
@@ -194,7 +194,7 @@ class LivingPredictions {
     const isMeanwhile = duringOf(step.move) !== undefined;
     const source = (isMeanwhile ? this.#before : this.#living).get(from);
     if (!source) return this.replayed([...from.word, step]);
-    return this.#told(source.fork(), isMeanwhile && last ? [last, step] : [step]);
+    return this.#continue(source.fork(), isMeanwhile && last ? [last, step] : [step]);
   }
 
   /** Each situation is expanded once, so another path to a known situation is not continued. */
@@ -218,7 +218,7 @@ class LivingPredictions {
     this.#expanded = situation;
   }
 
-  #told(prediction: Prediction, word: readonly Step[]): Prediction {
+  #continue(prediction: Prediction, word: readonly Step[]): Prediction {
     const kinds = word.flatMap((step) => step.kinds);
     return prediction.tell(movesOf(word), madeOf(this.#kinds, kinds));
   }

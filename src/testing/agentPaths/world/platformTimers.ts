@@ -23,18 +23,18 @@ export const isForeign = (stack: string | undefined, frame: number): boolean =>
   /node:|[\\/]node_modules[\\/]/.test(stack?.split('\n')[frame] ?? '');
 
 const CALLER = 2;
-type SetTimer = (act: (...given: unknown[]) => void, ms?: number, ...given: unknown[]) => NodeJS.Timeout;
+type SetTimer = (act: (...args: unknown[]) => void, ms?: number, ...extra: unknown[]) => NodeJS.Timeout;
 
 function settingFor(inner: SetTimer, repeats: boolean): SetTimer {
-  return function set(act, ms, ...given) {
+  return function set(act, ms, ...extra) {
     const timers = owners.getStore();
     if (!timers || typeof act !== 'function' || isForeign(new Error('who sets it').stack, CALLER))
-      return inner(act, ms, ...given);
+      return inner(act, ms, ...extra);
     const ring = (...args: unknown[]): void => {
       if (!repeats) timers.delete(timer);
       act(...args);
     };
-    const timer = inner(ring, ms, ...given);
+    const timer = inner(ring, ms, ...extra);
     timers.add(timer);
     ownerOf.set(timer, timers);
     return timer;
@@ -42,7 +42,7 @@ function settingFor(inner: SetTimer, repeats: boolean): SetTimer {
 }
 
 const NAMES = ['setTimeout', 'setInterval', 'clearTimeout', 'clearInterval'] as const;
-type Functions = Record<(typeof NAMES)[number], (...given: never[]) => unknown>;
+type Functions = Record<(typeof NAMES)[number], (...args: never[]) => unknown>;
 const globals = globalThis as unknown as Functions;
 /** The replacements of the global functions, and the originals. */
 let watched: { readonly put: Functions; readonly before: Functions } | undefined;

@@ -196,10 +196,10 @@ const LISTENS = 3;
 /** Counts the listeners that the tool's own code adds. */
 function countListeners(signal: AbortSignal, execution: Execution): void {
   const own = new Set<unknown>();
-  type Given = Parameters<AbortSignal['addEventListener']>;
-  const count = (name: 'addEventListener' | 'removeEventListener', seen: (...args: Given) => void): void => {
+  type ListenerArgs = Parameters<AbortSignal['addEventListener']>;
+  const count = (name: 'addEventListener' | 'removeEventListener', seen: (...args: ListenerArgs) => void): void => {
     const inner = signal[name];
-    const value = (...args: Given): void => {
+    const value = (...args: ListenerArgs): void => {
       seen(...args);
       execution.listeners = own.size;
       inner.apply(signal, args as Parameters<typeof inner>);
