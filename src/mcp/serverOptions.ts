@@ -74,14 +74,20 @@ export function checkedServer(name: string, options: unknown): McpServerOptions 
   }
   const call = `the MCP server ${name}`;
   if (!isObject(options)) throw new ConfigurationError(`the options of ${call} must be an object`);
-  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
-  const kinds = (['command', 'url', 'transport'] as const).filter((kind) => kind in given);
+  const definedOptions = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+  const kinds = (['command', 'url', 'transport'] as const).filter((kind) => kind in definedOptions);
   const [kind] = kinds;
   if (kind === undefined || kinds.length > 1) {
-    const names = Object.keys(given).join(', ') || 'none';
+    const names = Object.keys(definedOptions).join(', ') || 'none';
     throw new ConfigurationError(`${call} needs one of the options command, url and transport; got ${names}`);
   }
-  return check(`the options of ${call}`, given, KINDS[kind], `${call}: `, `${call}: the option `) as McpServerOptions;
+  return check(
+    `the options of ${call}`,
+    definedOptions,
+    KINDS[kind],
+    `${call}: `,
+    `${call}: the option `,
+  ) as McpServerOptions;
 }
 
 /** Values of the options that no error may contain. */

@@ -81,8 +81,8 @@ export class ServerTools {
 
   /** The current tools replace those in the list. Tools that the host had left out stay out. */
   readonly #follow: ToolChanges = (read) => {
-    const given = new Set(read().map(({ name }) => name));
-    const withheld = new Set(this.tools.map(({ name }) => name).filter((name) => !given.has(name)));
+    const listedNames = new Set(read().map(({ name }) => name));
+    const withheld = new Set(this.tools.map(({ name }) => name).filter((name) => !listedNames.has(name)));
     let merged: { before: readonly Tool[]; own: readonly Tool[]; tools: readonly Tool[] } | undefined;
     return () => {
       const before = read();

@@ -42,12 +42,12 @@ export const versionOf = ({ maxIterations, maxRetries, ...rest }: LoopSettings):
   return JSON.stringify([maxIterations, maxRetries, toolStrictValidation, requestDelayMs, globalRequestTimeoutSeconds]);
 };
 
-type GivenPolicies = DeepPartial<Policies>;
+type PartialPolicies = DeepPartial<Policies>;
 
 /** Final errors never cause another execution of a call, whatever the host's policy is. */
-type GivenRetry = Exclude<GivenPolicies['toolRetry'], undefined>;
-function toolRetryOf(given: GivenRetry | undefined, maxRetries: number | undefined): GivenRetry {
-  const base = given ?? presets.requestLoop.toolRetry ?? false;
+type ToolRetryOption = Exclude<PartialPolicies['toolRetry'], undefined>;
+function toolRetryOf(toolRetry: ToolRetryOption | undefined, maxRetries: number | undefined): ToolRetryOption {
+  const base = toolRetry ?? presets.requestLoop.toolRetry ?? false;
   if ((base === false && maxRetries === undefined) || (maxRetries !== undefined && maxRetries < 2)) return false;
   const { retryable, ...rest } = base || { retryable: undefined };
   return {
@@ -62,15 +62,15 @@ function toolRetryOf(given: GivenRetry | undefined, maxRetries: number | undefin
 const FIRST_PART_MS = 60_000;
 
 /** Returns the policies of an agent under these settings. */
-export function policiesUnder(given: GivenPolicies = {}, settings: LoopSettings): GivenPolicies {
+export function policiesUnder(policies: PartialPolicies = {}, settings: LoopSettings): PartialPolicies {
   const { maxIterations, maxRetries, requestDelayMs = 0 } = settings;
-  const { firstPartMs = FIRST_PART_MS } = given.modelTimeout ?? {};
+  const { firstPartMs = FIRST_PART_MS } = policies.modelTimeout ?? {};
   return {
     ...presets.requestLoop,
-    ...given,
-    toolRetry: toolRetryOf(given.toolRetry, maxRetries),
+    ...policies,
+    toolRetry: toolRetryOf(policies.toolRetry, maxRetries),
     // The delay must not count as silence of the model.
-    modelTimeout: { ...given.modelTimeout, firstPartMs: firstPartMs + requestDelayMs },
-    limits: { ...given.limits, ...(maxIterations !== undefined && { turns: maxIterations }) },
+    modelTimeout: { ...policies.modelTimeout, firstPartMs: firstPartMs + requestDelayMs },
+    limits: { ...policies.limits, ...(maxIterations !== undefined && { turns: maxIterations }) },
   };
 }

@@ -11,7 +11,7 @@ import {
   type ToolValue,
   textPart,
 } from '../../machines/internal.ts';
-import { type Content as GivenContent, storedContent } from '../content/content.ts';
+import { type Content as HostContent, storedContent } from '../content/content.ts';
 import { thrownText } from '../errors.ts';
 import { bytesOf, toJson } from '../json.ts';
 import type { Redact } from '../log/redact.ts';
@@ -86,7 +86,7 @@ function ofParts(parts: readonly StoredPart[], limits: ResultLimits): Content {
  * The content that a plugin sets in place of a result, with the same limits. Throws for invalid content, or if it is
  * too large and cannot be cut.
  */
-export function replacedContent(replacement: GivenContent, limits: ResultLimits): StoredPart[] {
+export function replacedContent(replacement: HostContent, limits: ResultLimits): StoredPart[] {
   const content = ofParts(storedContent(replacement), limits);
   if ('code' in content) throw new RangeError(content.why);
   return content;

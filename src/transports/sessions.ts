@@ -266,8 +266,8 @@ class LivingSessions implements Sessions {
 
   #broadcastOf(conversation: Conversation): Broadcast {
     const { id } = conversation;
-    const known = this.#broadcasts.get(id);
-    if (known?.isAttachedTo(conversation)) return known;
+    const existing = this.#broadcasts.get(id);
+    if (existing?.isAttachedTo(conversation)) return existing;
     const broadcast: Broadcast = new Broadcast(conversation, () => {
       if (this.#broadcasts.get(id) === broadcast) this.#broadcasts.delete(id);
       if (this.#broadcasts.size === 0 && !this.#followed) watchersOf(this.#agent).delete(this.#watcher);

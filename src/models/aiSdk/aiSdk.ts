@@ -112,7 +112,7 @@ export function aiSdkModel(languageModel: AiSdkLanguageModel, settings: AiSdkSet
   return vendorModel(source.modelId, settings, secrets, stream, {
     nativeOutput,
     provider: tracedProvider(provider),
-    known: acceptedBy(provider),
+    defaultAccepts: acceptedBy(provider),
   });
 }
 

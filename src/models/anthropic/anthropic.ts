@@ -45,6 +45,6 @@ export function anthropic(modelName: string, options: AnthropicOptions = {}): Mo
     );
   return vendorModel(modelName, options, secrets, stream, {
     provider: 'anthropic',
-    known: ['image/*', 'application/pdf', 'text/*'],
+    defaultAccepts: ['image/*', 'application/pdf', 'text/*'],
   });
 }

@@ -51,7 +51,7 @@ export function openai(modelName: string, options: OpenAIOptions = {}): Model {
     );
   return vendorModel(modelName, options, connection.secrets, stream, {
     provider: 'openai',
-    known: acceptedBy(modelName, isVendorHost(connection.baseURL)),
+    defaultAccepts: acceptedBy(modelName, isVendorHost(connection.baseURL)),
   });
 }
 

@@ -41,6 +41,6 @@ export function openaiResponses(modelName: string, options: OpenAIResponsesOptio
     );
   return vendorModel(modelName, options, secrets, stream, {
     provider: 'openai',
-    known: ['image/*', 'application/pdf'],
+    defaultAccepts: ['image/*', 'application/pdf'],
   });
 }

@@ -52,7 +52,11 @@ export function vendorModel(
   { contextWindow, maxOutputTokens, prices, imageLimits, accepts }: VendorModelOptions,
   secrets: readonly string[],
   stream: Model['stream'],
-  { nativeOutput = true, provider, known }: { nativeOutput?: boolean; provider: string; known: readonly string[] },
+  {
+    nativeOutput = true,
+    provider,
+    defaultAccepts,
+  }: { nativeOutput?: boolean; provider: string; defaultAccepts: readonly string[] },
 ): Model {
   if (imageLimits) imageLimitsOf({ id, imageLimits });
   const shown = {
@@ -61,7 +65,7 @@ export function vendorModel(
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
     ...(prices && { prices }),
     ...(imageLimits && { imageLimits }),
-    accepts: accepts ?? (imageLimits?.mediaTypes?.length === 0 ? known.filter(isNoImage) : known),
+    accepts: accepts ?? (imageLimits?.mediaTypes?.length === 0 ? defaultAccepts.filter(isNoImage) : defaultAccepts),
     ...(nativeOutput && { nativeOutput }),
   };
   const show = { value: () => shown };

@@ -104,18 +104,20 @@ const callsOf = (messages: readonly Fields[]): ReadonlySet<string> =>
  * is not the page's. Messages that only the page has are kept. `from`: the length of the log before the request.
  */
 export async function snapshotsFor(body: Fields, conversation: Conversation, from: number): Promise<object[]> {
-  const given = listOf(body.messages);
-  const ids = new Set(given.map(({ id }) => id));
-  const results = callsOf(given);
+  const pageMessages = listOf(body.messages);
+  const ids = new Set(pageMessages.map(({ id }) => id));
+  const results = callsOf(pageMessages);
   const has = ({ id, toolCallId }: AgUiMessage): boolean =>
     ids.has(id) || ids.has(pageIdOf(id)) || (isText(toolCallId) && results.has(toolCallId));
-  const messages = messagesBefore(conversation, from, given.at(-1)?.id);
-  const lacks = given.length > 0 && !messages.every(has);
+  const messages = messagesBefore(conversation, from, pageMessages.at(-1)?.id);
+  const lacks = pageMessages.length > 0 && !messages.every(has);
   for (const message of lacks ? messages : [])
     if (Array.isArray(message.content)) message.content = await inlineAgUiParts(message.content, conversation);
-  const known = new Set(messages.flatMap(({ id }) => [id, pageIdOf(id)]));
+  const storedIds = new Set(messages.flatMap(({ id }) => [id, pageIdOf(id)]));
   const calls = callsOf(messages);
-  const others = given.filter(({ id, toolCallId }) => !known.has(String(id)) && !calls.has(String(toolCallId)));
+  const others = pageMessages.filter(
+    ({ id, toolCallId }) => !storedIds.has(String(id)) && !calls.has(String(toolCallId)),
+  );
   const isSystem = ({ role }: Fields): boolean => role === 'system' || role === 'developer';
   const history = [...others.filter(isSystem), ...messages];
   // The protocol's client keeps the place of each message that it has. So the first snapshot has only the history,
