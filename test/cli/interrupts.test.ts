@@ -12,9 +12,9 @@ type Cause = (typeof CAUSES)[number];
 
 /** The handlers of the program, which the process itself does not get. */
 function handlers() {
-  const given = new Map<string, (argument?: unknown) => void>();
+  const registered = new Map<string, (argument?: unknown) => void>();
   const take = (prefix: string) =>
-    ((event: string, handler: () => void) => void given.set(prefix + event, handler)) as never;
+    ((event: string, handler: () => void) => void registered.set(prefix + event, handler)) as never;
   const spies = [
     vi.spyOn(process, 'on').mockImplementation(take('')),
     vi.spyOn(process.stdout, 'on').mockImplementation(take('stdout ')),
@@ -24,7 +24,7 @@ function handlers() {
   onTestFinished(() => {
     for (const spy of [...spies, exit]) spy.mockRestore();
   });
-  const happens = (cause: Cause): void => given.get(cause.replace('lost', 'error'))?.(cause);
+  const happens = (cause: Cause): void => registered.get(cause.replace('lost', 'error'))?.(cause);
   return { happens, exit };
 }
 

@@ -77,8 +77,8 @@ test('window and prices come from options, else from the configuration, else fro
     contextWindow: 8_000,
     prices: { input: 1, output: 2 },
   });
-  const given = { model: 'mine', contextWindow: '32k', prices: '0.5,3' };
-  expect(await modelOf(given, files)).toMatchObject({ contextWindow: 32_000, prices: { input: 0.5, output: 3 } });
+  const options = { model: 'mine', contextWindow: '32k', prices: '0.5,3' };
+  expect(await modelOf(options, files)).toMatchObject({ contextWindow: 32_000, prices: { input: 0.5, output: 3 } });
   const unknown = await modelOf({ model: 'constructor' });
   expect([unknown.contextWindow, unknown.prices]).toEqual([undefined, undefined]);
   for (const wrong of [

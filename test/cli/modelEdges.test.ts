@@ -194,15 +194,15 @@ test.each<[object, string[]]>([
 });
 
 describe('variables', () => {
-  const known: { [name: string]: string } = { A: 'a', EMPTY: '', _B1: 'b' };
+  const variables: { [name: string]: string } = { A: 'a', EMPTY: '', _B1: 'b' };
   test.each<[unknown, unknown, string[], string[]]>([
     [`$A ${v('A')}${v('_B1')}`, '$A ab', [], ['a', 'b']],
     [`${v('EMPTY:-x')} ${v('NO:-')} ${v('NO:-a b')}`, 'x  a b', [], []],
     [`${v('NO')} ${v('EMPTY')} ${v('NO')}`, '  ', ['NO', 'EMPTY'], []],
     [`${v('1')} ${v('A-x')} ${v('a b')}`, `${v('1')} ${v('A-x')} ${v('a b')}`, [], []],
     [{ [v('A')]: [v('A'), 1, null, true] }, { [v('A')]: ['a', 1, null, true] }, [], ['a']],
-  ])('in %j give %j', (given, value, missing, values) => {
-    expect(expandVariables(given, (name) => known[name])).toEqual({ value, missing, values });
+  ])('in %j give %j', (input, value, missing, values) => {
+    expect(expandVariables(input, (name) => variables[name])).toEqual({ value, missing, values });
   });
 });
 

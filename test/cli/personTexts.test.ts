@@ -89,11 +89,17 @@ test.for(['before', 'after'] as const)(
 );
 
 test('a question about a call shows every argument of it, whatever the arguments are called and combined with', () => {
-  const known = { plan: 'first\nsecond', command: 'ls -l', path: 'a.txt', description: 'a reason', other: 'to nobody' };
-  const names = Object.keys(known) as (keyof typeof known)[];
+  const allArgs = {
+    plan: 'first\nsecond',
+    command: 'ls -l',
+    path: 'a.txt',
+    description: 'a reason',
+    other: 'to nobody',
+  };
+  const names = Object.keys(allArgs) as (keyof typeof allArgs)[];
   for (let chosen = 1; chosen < 2 ** names.length; chosen++) {
     const args = Object.fromEntries(
-      names.filter((_, index) => chosen & (1 << index)).map((name) => [name, known[name]]),
+      names.filter((_, index) => chosen & (1 << index)).map((name) => [name, allArgs[name]]),
     );
     const call = { callId: 'c1', name: 'deploy', args, reason: 'needsApproval', path: ['c'], payload: null };
     const text = JSON.stringify(approvalLines(call as unknown as PendingCall));

@@ -5,11 +5,11 @@ import { Screen } from '../../src/cli/screen.ts';
 import { sessionsDirectory } from '../../src/cli/sessions/sessionPlace.ts';
 import { newSessionId } from '../../src/cli/sessions/sessionStore.ts';
 
-const options = (given: Partial<PromptOptions> = {}): PromptOptions => ({
+const options = (overrides: Partial<PromptOptions> = {}): PromptOptions => ({
   optional: true,
   note: () => {},
   signal: new AbortController().signal,
-  ...given,
+  ...overrides,
 });
 const piped = (...chunks: (string | Buffer)[]): PassThrough => {
   const input = new PassThrough();

@@ -260,10 +260,10 @@ describe('damaged logs', () => {
       ['one', 'two'],
       /every entry can be read: zero_bytes/,
     ],
-  ])('of a log with %s the rest is shown, with a note on standard error', async ([, damage, texts, said]) => {
+  ])('of a log with %s the rest is shown, with a note on standard error', async ([, damage, texts, expectedNote]) => {
     const { lines, notes, code } = await replayed(damage(await linesFor(stamped(events) as never)));
     expect(lines.filter((line) => line.startsWith('│ '))).toEqual(texts.map((text) => `│ ${text}`));
-    expect(notes.trim().replace('runchart: ', '')).toMatch(said);
+    expect(notes.trim().replace('runchart: ', '')).toMatch(expectedNote);
     expect(code).toBe(0);
   });
 

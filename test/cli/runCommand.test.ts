@@ -428,9 +428,9 @@ describe('usage errors', () => {
     ['an unknown shell', ['completion', 'tcsh'], 'one of bash, zsh, fish'],
     ['an unknown log', ['replay', 'rnet'], 'there is no file'],
     ['an unknown session to remove', ['rm', 'rnet'], 'there is no session rnet'],
-  ])('%s ends with 2 and names the next step', async (_, args, text, given = {}) => {
+  ])('%s ends with 2 and names the next step', async (_, args, text, variables = {}) => {
     const { env, sessions } = await place({ baseURL: 'http://127.0.0.1:9/v1', asked: [] });
-    const { code, stdout, stderr } = await start(args, { env: { ...env, ...given } }).ended;
+    const { code, stdout, stderr } = await start(args, { env: { ...env, ...variables } }).ended;
     expect([code, stdout, stderr]).toEqual([2, '', expect.stringContaining(text)]);
     expect(await sessionsOf(sessions)).toEqual([]);
   });

@@ -107,15 +107,15 @@ describe('the line that it prints', () => {
 
 describe('a request', () => {
   test('needs one of the hosts of the server with its port, in letters of any case', async () => {
-    for (const given of ['127.0.0.1', 'localhost']) {
-      const { url, token } = await serving({ host: given });
+    for (const hostName of ['127.0.0.1', 'localhost']) {
+      const { url, token } = await serving({ host: hostName });
       const { port } = new URL(url);
       const statusOf = async (host: string) =>
         (await asked(`${url}/conversations`, { authorization: `Bearer ${token}`, host })).status;
       for (const host of [new URL(url).host, `localhost:${port}`, `LocalHost:${port}`])
-        expect([given, host, await statusOf(host)]).toEqual([given, host, 200]);
+        expect([hostName, host, await statusOf(host)]).toEqual([hostName, host, 200]);
       for (const host of ['localhost', `localhost:${Number(port) + 1}`, `x.localhost:${port}`, `0.0.0.0:${port}`])
-        expect([given, host, await statusOf(host)]).toEqual([given, host, 403]);
+        expect([hostName, host, await statusOf(host)]).toEqual([hostName, host, 403]);
     }
   });
 

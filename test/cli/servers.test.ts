@@ -66,7 +66,7 @@ test('a server of the user starts beside the file of the user, and is given the 
 });
 
 test('what is shown of a server holds no credentials that its file writes out', () => {
-  const about = (given: object) => read(file('/a', { s: given })).entries[0]?.about;
+  const about = (definition: object) => read(file('/a', { s: definition })).entries[0]?.about;
   expect(about({ url: 'https://me:pw-1@x.example/mcp?key=k' })).toBe('https://x.example/mcp');
   const args = (...args: string[]) => about({ command: 'srv', args });
   expect(args('--api-key', 'k-1', '--token=k-2', 'out')).toBe('srv --api-key … --token=… out');
@@ -95,9 +95,9 @@ test('an address is shown without what follows its path, and every option of an 
     ...['https://x.example', 'https://x.example', 'https://x.example', 'https://x.example/p'],
   ]);
   const url = 'https://x.example/';
-  const known = { url, headers: { a: 'b' }, resources: true, prompts: true };
-  expect(read(file('/a', { 'a.b_c d': { ...known, other: 1 } })).entries).toMatchObject([
-    { name: 'a-b-c-d', options: known },
+  const options = { url, headers: { a: 'b' }, resources: true, prompts: true };
+  expect(read(file('/a', { 'a.b_c d': { ...options, other: 1 } })).entries).toMatchObject([
+    { name: 'a-b-c-d', options },
   ]);
   for (const disabled of [false, 0, 'no', null, undefined])
     expect(read(file('/a', { s: { url, disabled } })).entries[0]?.options).toEqual({ url });

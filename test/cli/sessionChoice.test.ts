@@ -48,22 +48,22 @@ async function choosing(current = 'open') {
     await agent.close();
   }
   const agent = createAgent({ model: scripted([]), store: place.store, cwd: root, ports });
-  const said: string[] = [];
+  const notes: string[] = [];
   const listed: string[] = [];
   const chooser = new SessionChooser({
     made: () => ({ agent, cwd: root, sessions: place }) as never,
     currentId: () => current,
-    say: (_, text) => void said.push(text),
+    say: (_, text) => void notes.push(text),
     terminal: {
       commit: (lines) => void listed.push(...lines.map(({ spans }) => spans.map(([, text]) => text.trim()).join('|'))),
     },
   });
-  return { root, place, chooser, said, listed };
+  return { root, place, chooser, notes, listed };
 }
 
 describe('a list to choose from', () => {
   test('has the other sessions of the directory, the latest first, each by its title or its id', async () => {
-    const { chooser, listed, said } = await choosing();
+    const { chooser, listed, notes } = await choosing();
     await chooser.list();
     expect(
       listed.map((row) =>
@@ -77,7 +77,7 @@ describe('a list to choose from', () => {
       ['2', 'trip'],
       ['3', 'Pay the Rent'],
     ]);
-    expect(said).toEqual(['a number opens one of them, /resume and a word searches']);
+    expect(notes).toEqual(['a number opens one of them, /resume and a word searches']);
     expect(chooser.take(' 3 ')).toBe('/resume rent');
   });
 
@@ -89,7 +89,7 @@ describe('a list to choose from', () => {
     ['open', []],
     ['far', []],
   ])('by the word %j has those whose title or id contains it, in letters of any case: %j', async (query, ids) => {
-    const { chooser, said } = await choosing();
+    const { chooser, notes } = await choosing();
     await chooser.list(query);
     const chosen: (string | undefined)[] = [];
     for (const [index] of ids.entries()) {
@@ -97,7 +97,7 @@ describe('a list to choose from', () => {
       chosen.push(chooser.take(String(index + 1)));
     }
     expect(chosen).toEqual(ids.map((id) => `/resume ${id}`));
-    if (ids.length === 0) expect(said).toEqual(['there is no other session of this directory']);
+    if (ids.length === 0) expect(notes).toEqual(['there is no other session of this directory']);
   });
 });
 

@@ -84,10 +84,10 @@ describe('sessions', () => {
     const { store, list, remove } = await sessions();
     await expect(remove('rent', 'trpi')).rejects.toThrow(`there is no session trpi in ${store}. Did you mean trip?`);
     const held = await jsonlStore(store).open('trip');
-    const [code, told] = await remove('rent', 'trip');
+    const [code, output] = await remove('rent', 'trip');
     await held.close();
     expect(code).toBe(6);
-    expect(told).toMatch(/^removed rent\ntrip is in use and stays: /);
+    expect(output).toMatch(/^removed rent\ntrip is in use and stays: /);
     expect(await list({ ids: true })).toEqual([0, 'trip\n']);
   });
 
@@ -256,8 +256,8 @@ describe('similar names', () => {
     ['nothing like it', 'holiday', []],
     ['too many letters changed', 'trap-1999', []],
     ['no name at all', '', []],
-  ])('%s', ([, given, near]) => {
-    expect(nearNames(given, names)).toEqual(near);
+  ])('%s', ([, name, near]) => {
+    expect(nearNames(name, names)).toEqual(near);
   });
 
   test('there are at most three, the most similar first', () => {

@@ -44,8 +44,8 @@ describe('printable text', () => {
     ['a tag character', '\u{e0041}', '\\u{e0041}'],
     ['half a character', '\ud800x', '\\ud800x'],
     ['a lone CR', 'one\rtwo', 'one\\rtwo'],
-  ])('H-079 %s is shown as escapes', ([, given, shown]) => {
-    expect(printable(given)).toBe(shown);
+  ])('H-079 %s is shown as escapes', ([, text, shown]) => {
+    expect(printable(text)).toBe(shown);
   });
 
   test('line breaks, tabs, emoji and every script are unchanged; CRLF is a line break', () => {

@@ -17,13 +17,13 @@ function serverOf(answer: (count: number) => { text: string; whole?: boolean; in
   const send = (async (_: string, { signal }: RequestInit) => {
     counts.requests += 1;
     if (signal?.aborted) throw new Error('aborted');
-    const given = answer(counts.requests);
-    if (given === 'lost') throw new TypeError('fetch failed');
-    if (given === 'none')
+    const planned = answer(counts.requests);
+    if (planned === 'lost') throw new TypeError('fetch failed');
+    if (planned === 'none')
       return new Promise<Response>((_resolve, reject) => {
         signal?.addEventListener('abort', () => reject(new Error('aborted')));
       });
-    const { text, whole = false, init } = given;
+    const { text, whole = false, init } = planned;
     counts.open += whole ? 0 : 1;
     const body = new ReadableStream<Uint8Array>({
       start(controller) {

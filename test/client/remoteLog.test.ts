@@ -71,8 +71,8 @@ describe('an entry', () => {
   it('and the lists that a caller receives cannot change the log', () => {
     const { log } = logOf(entries);
     for (const entry of log.entries) expect(Object.isFrozen(entry)).toBe(true);
-    const said = log.entries.find(({ type }) => type === 'user-message');
-    expect(() => Object.assign((said as { content: object[] }).content, { 0: 'other' })).toThrow(TypeError);
+    const message = log.entries.find(({ type }) => type === 'user-message');
+    expect(() => Object.assign((message as { content: object[] }).content, { 0: 'other' })).toThrow(TypeError);
     (log.queue as unknown[]).push('other');
     expect(log.queue).toEqual([]);
     expect(() => Object.assign(log.state, { other: 1 })).toThrow(TypeError);

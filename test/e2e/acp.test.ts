@@ -150,8 +150,8 @@ describe('runchart acp', () => {
 
   test('without a key a session needs authentication, and the process lives on', async () => {
     const server = await modelServer();
-    const { cwd, env: given } = await place(server);
-    const { OPENAI_API_KEY: _, ...env } = given;
+    const { cwd, env: environment } = await place(server);
+    const { OPENAI_API_KEY: _, ...env } = environment;
     const { agent } = await editor(env, cwd);
     const begin = agent.request('session/new', { cwd, mcpServers: [] });
     await expect(begin).rejects.toMatchObject({ code: -32000, message: expect.stringContaining('OPENAI_API_KEY') });

@@ -66,11 +66,11 @@ export async function mainWithPackages(directory: string, packages: readonly str
   return file;
 }
 
-const bareEnvironment = (given: Record<string, string>): Record<string, string> => ({
+const bareEnvironment = (variables: Record<string, string>): Record<string, string> => ({
   PATH: process.env.PATH ?? '',
   HOME: '/nonexistent',
   LANG: 'C.UTF-8',
-  ...given,
+  ...variables,
 });
 
 function watched(child: ChildProcess): Program {

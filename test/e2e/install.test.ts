@@ -97,11 +97,11 @@ describe('the package in an empty project', () => {
   test.each(['stories.ts', ...(proves ? ['agentCases.ts'] : [])])(
     'it runs %s of the guide to tests, and prints the output in the guide',
     async (name) => {
-      const [said] = fencesOf('docs/testing.md').filter(({ language, tag }) => language === 'text' && tag === name);
+      const [expected] = fencesOf('docs/testing.md').filter(({ language, tag }) => language === 'text' && tag === name);
       const graph = join('node_modules', '@xstate/graph');
       if (name === 'agentCases.ts') await cp(join(root, graph), join(project, graph), { recursive: true });
       const { code } = await transform(await readFile(join(root, 'docs/examples', name), 'utf8'), { loader: 'ts' });
-      expect(await outputOf(name.replace('.ts', '.mjs'), code)).toBe(said?.text);
+      expect(await outputOf(name.replace('.ts', '.mjs'), code)).toBe(expected?.text);
     },
   );
 });

@@ -75,9 +75,9 @@ describe.skipIf(!hasTerminals)('runchart on a terminal', () => {
     // The screen refuses every sequence that the program does not use itself.
     type('go\r');
     await shows('┃ run it? [y]es, [n]o, [e]dit:');
-    const [said = '', asked = ''] = text().split('┃ Bash asks to run');
-    expect(said.split('\n').filter((row) => /^[┃>]/.test(row))).toEqual(['> go']);
-    expect(said).toContain('\\x1b]52;c;aGk=\\x07');
+    const [shownText = '', asked = ''] = text().split('┃ Bash asks to run');
+    expect(shownText.split('\n').filter((row) => /^[┃>]/.test(row))).toEqual(['> go']);
+    expect(shownText).toContain('\\x1b]52;c;aGk=\\x07');
     // A control character always needs approval, and is visible in the question.
     expect(asked).toContain('  # \\x1b[1A\\u202e');
     await answers('y\r', /■ completed[^\n]*\n>( .*)?$/);

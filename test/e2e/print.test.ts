@@ -29,8 +29,8 @@ const mainWithPrices = (root: string, baseURL: string): Promise<string> =>
 describe('runchart -p', () => {
   test('S002-17 a spent budget ends with 5, in the message and in the session', async () => {
     const server = await modelServer(readsMainGo, explains);
-    const { root, cwd, env: given, sessions } = await place(server);
-    const { OPENAI_BASE_URL: _, ...env } = given;
+    const { root, cwd, env: environment, sessions } = await place(server);
+    const { OPENAI_BASE_URL: _, ...env } = environment;
     const main = await mainWithPrices(root, server.baseURL);
     const args = ['-m', 'gpt-4o-mini', '--max-budget-usd', '0.00001', '-p', 'go'];
     const program = start(args, { cwd, env, main });
@@ -58,8 +58,8 @@ describe('runchart -p', () => {
       reply.finish('stop');
     };
     const server = await modelServer(readsMainGo, tooLong, sumsUp, explains);
-    const { cwd, root, env: given } = await place(server);
-    const env = { ...given, XDG_CONFIG_HOME: join(root, 'config') };
+    const { cwd, root, env: environment } = await place(server);
+    const env = { ...environment, XDG_CONFIG_HOME: join(root, 'config') };
     await writeFile(join(cwd, '.mcp.json'), '{"mcpServers":{"none":{"command":"there-is-no-such-program"}}}');
     const trusted = start(['trust'], { cwd, env });
     expect(await trusted.ended).toEqual({ code: 0, signal: null });
@@ -182,10 +182,10 @@ describe('runchart -p', () => {
         [['--permission-mode', 'yolo'], 'acceptEdits'],
         [['--allow', 'bash('], 'bash('],
       ];
-      for (const [options, said] of proves ? wrong : wrong.slice(-1)) {
+      for (const [options, message] of proves ? wrong : wrong.slice(-1)) {
         const refused = start(['-m', 'm1', ...options, '-p', 'go'], { cwd, env });
         expect(await refused.ended).toEqual({ code: 2, signal: null });
-        expect(refused.stderr).toContain(said);
+        expect(refused.stderr).toContain(message);
       }
     },
   );

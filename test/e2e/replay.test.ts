@@ -161,7 +161,7 @@ describe('paths that cannot be shown', () => {
     await mkdir(join(root, 'folder'));
     await symlink(join(root, 'nowhere'), join(root, 'link'));
     execFileSync('mkfifo', [join(root, 'pipe')]);
-    for (const [name, said] of [
+    for (const [name, message] of [
       ['missing', 'there is no file'],
       ['folder', 'is no regular file'],
       ['pipe', 'is no regular file'],
@@ -169,7 +169,7 @@ describe('paths that cannot be shown', () => {
     ] as const) {
       const refused = replay(join(root, name));
       expect(await refused.ended).toEqual({ code: 2, signal: null });
-      expect(refused.stderr).toContain(said);
+      expect(refused.stderr).toContain(message);
       expect(refused.stderr).toContain("a session's id");
       expect(refused.stdout).toBe('');
     }

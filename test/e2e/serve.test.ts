@@ -161,9 +161,9 @@ test('--stdio: rules and limits come from the configuration files, as far as the
       },
     ),
   );
-  const says = async (path: string, said: object): Promise<void> => {
+  const says = async (path: string, content: object): Promise<void> => {
     await mkdir(dirname(path), { recursive: true });
-    await writeFile(path, JSON.stringify(said));
+    await writeFile(path, JSON.stringify(content));
   };
   await says(join(root, 'config/runchart/config.json'), { model: 'm1', permissions: { mode: 'acceptEdits' } });
   const hooks = { PreToolUse: [{ command: 'touch hooked' }] };
@@ -235,15 +235,15 @@ test.runIf(proves)(
       while (next < 10_000) shared.release(await ask());
     };
     await Promise.all(Array.from({ length: 300 }, visitor));
-    const known = (await agent.list()).length;
+    const listed = (await agent.list()).length;
     await shared.close();
-    console.log(JSON.stringify({ known, held, most, left: await descriptors() }));
+    console.log(JSON.stringify({ listed, held, most, left: await descriptors() }));
     `,
       1_024,
     );
     expect(await program.ended, program.stderr).toEqual({ code: 0, signal: null });
-    const { known, held, most, left } = JSON.parse(program.stdout) as { [name: string]: number };
-    expect(known).toBe(10_000);
+    const { listed, held, most, left } = JSON.parse(program.stdout) as { [name: string]: number };
+    expect(listed).toBe(10_000);
     // Each open session keeps its file open, and a closed one keeps none.
     expect(held).toBeGreaterThan(200);
     expect(most).toBeLessThan(1_024);

@@ -76,10 +76,10 @@ describe('a session', () => {
         [['run', 'two', '-m', 'm1', '--session', 'somewhere else'], 'The latest are trip-2026, rent.'],
         [['replay', 'rnet'], near],
       ] as const;
-      for (const [words, said] of sampled(misses, volume.caseOf)) {
+      for (const [words, message] of sampled(misses, volume.caseOf)) {
         const program = start(words, { cwd, env });
         expect(await program.ended).toEqual({ code: 2, signal: null });
-        expect(program.stderr).toContain(said);
+        expect(program.stderr).toContain(message);
       }
       const again = start(['run', 'two', '-m', 'm1', '--new', '--session', 'rent'], { cwd, env });
       expect((await again.ended).code).toBe(2);
@@ -172,11 +172,11 @@ describe('usage errors', () => {
   ];
   test.for(sampled(misuses, volume.caseOf))(
     '%s is a usage error: exit code 2 and the next step',
-    async ([, args, said, given]) => {
+    async ([, args, message, variables]) => {
       const { cwd, env } = await place({ baseURL: 'http://127.0.0.1:9/v1', asked: [] });
-      const program = start(args, { cwd, env: { ...env, ...given } });
+      const program = start(args, { cwd, env: { ...env, ...variables } });
       expect(await program.ended).toEqual({ code: 2, signal: null });
-      expect(program.stderr).toContain(said);
+      expect(program.stderr).toContain(message);
       expect(program.stdout).toBe('');
     },
   );
@@ -194,14 +194,14 @@ describe('usage errors', () => {
   if (proves)
     test('--help and --version end with 0', async () => {
       const cwd = await temporaryDirectory();
-      for (const [args, said] of [
+      for (const [args, message] of [
         [['--help'], 'Usage: runchart'],
         [['run', '--help'], 'Exit codes: 0 completed'],
         [['--version'], '.'],
       ] as const) {
         const program = start(args, { cwd });
         expect((await program.ended).code).toBe(0);
-        expect(program.stdout).toContain(said);
+        expect(program.stdout).toContain(message);
       }
     });
 });

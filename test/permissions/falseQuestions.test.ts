@@ -23,11 +23,11 @@ const judged = await Promise.all(
   Object.values(DAYS).map(async (day) => {
     const root = workspaceOf(day);
     const rules = permissions(day.rules);
-    const of = async (given: string): Promise<Asked> => {
-      const command = given.replaceAll('{root}', root);
+    const of = async (template: string): Promise<Asked> => {
+      const command = template.replaceAll('{root}', root);
       const { outcome, by, sandboxed } = await rules.explain('Bash', { command }, root);
       return {
-        command: given,
+        command: template,
         plain: `${outcome} ${by}`,
         inside: sandboxed ? `${sandboxed.outcome} ${sandboxed.by}` : '',
       };

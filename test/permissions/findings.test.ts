@@ -22,7 +22,7 @@ interface Case {
 }
 
 /** The order of docs/permissions.md: the first row that fits decides. */
-const ORDER: readonly (readonly [fits: (given: Case) => boolean, outcome: string, by: string])[] = [
+const ORDER: readonly (readonly [fits: (combination: Case) => boolean, outcome: string, by: string])[] = [
   [({ deny }) => deny, 'deny', 'deny bash(a)'],
   [({ mode, reads }) => mode === 'plan' && !reads, 'deny', 'mode plan'],
   [({ guarded }) => guarded, 'ask', 'protected .git'],
@@ -49,19 +49,19 @@ const listed = (isListed: boolean, rule: Rule | undefined): Rule[] => (isListed 
 
 test('in every combination the first of the documented steps decides, and names its rule with its layer', () => {
   const wrong: unknown[] = [];
-  for (const given of cases()) {
+  for (const combination of cases()) {
     const facts: Facts = {
-      deny: listed(given.deny, denyRule),
-      ask: listed(given.ask, askRule),
-      allow: listed(given.allow, allowRule),
-      guarded: given.guarded ? '.git' : undefined,
-      reads: given.reads,
-      edits: given.edits,
+      deny: listed(combination.deny, denyRule),
+      ask: listed(combination.ask, askRule),
+      allow: listed(combination.allow, allowRule),
+      guarded: combination.guarded ? '.git' : undefined,
+      reads: combination.reads,
+      edits: combination.edits,
       save: 'bash(x)',
     };
-    const { mode, hook, needsApproval } = given;
+    const { mode, hook, needsApproval } = combination;
     const finding = findingOf(facts, { mode, hook, needsApproval, deny: [], ask: [], allow: [], protect: [] });
-    const [, outcome, by] = ORDER.find(([fits]) => fits(given)) ?? [undefined, 'ask', `mode ${mode}`];
+    const [, outcome, by] = ORDER.find(([fits]) => fits(combination)) ?? [undefined, 'ask', `mode ${mode}`];
     const rule = /^(?:deny|ask|allow) (.*)$/.exec(by)?.[1];
     const layer = rule === undefined ? undefined : `layer of ${rule}`;
     const isLast = by === `mode ${mode}` && outcome === 'ask';
@@ -71,7 +71,7 @@ test('in every combination the first of the documented steps decides, and names 
       finding.layer === layer &&
       // "Always" is offered where a rule would have been sufficient, and nowhere else.
       (finding.save === 'bash(x)') === isLast;
-    if (!isRight) wrong.push({ given, finding });
+    if (!isRight) wrong.push({ combination, finding });
   }
   expect(wrong).toEqual([]);
 });

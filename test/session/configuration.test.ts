@@ -20,12 +20,12 @@ import { temporaryFolder } from '../support/temporaryFolder.ts';
 
 function place(files: { [path: string]: unknown }) {
   const home = temporaryFolder();
-  const write = (path: string, said: unknown): void => {
+  const write = (path: string, content: unknown): void => {
     mkdirSync(dirname(join(home, path)), { recursive: true });
-    writeFileSync(join(home, path), typeof said === 'string' ? said : JSON.stringify(said));
+    writeFileSync(join(home, path), typeof content === 'string' ? content : JSON.stringify(content));
   };
   mkdirSync(join(home, 'shop/.git'), { recursive: true });
-  for (const [path, said] of Object.entries(files)) write(path, said);
+  for (const [path, content] of Object.entries(files)) write(path, content);
   const options = { cwd: join(home, 'shop'), userDirectory: join(home, 'user') };
   return { home, write, options, load: () => loadConfiguration(options) };
 }
@@ -191,8 +191,8 @@ describe('loadConfiguration', () => {
     [{ limits: { turn: 3 } }, /turn is unknown/],
     ['{"__proto__": {"permissions": {}}}', /__proto__ is unknown/],
     [[], /must be an object/],
-  ])('an invalid file is an error that names it: %j', async (said, why) => {
-    const { home, write, load } = place({ [PROJECT]: said });
+  ])('an invalid file is an error that names it: %j', async (content, why) => {
+    const { home, write, load } = place({ [PROJECT]: content });
     const refused = await load().catch((error: unknown) => error);
     write(PROJECT, `{"model": "${'x'.repeat(300_000)}"}`);
     await expect(load()).rejects.toThrow(/larger than/);

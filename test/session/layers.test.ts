@@ -18,13 +18,13 @@ import { temporaryFolder } from '../support/temporaryFolder.ts';
 
 function place(files: { [path: string]: unknown } = {}) {
   const home = temporaryFolder();
-  const write = (path: string, said: unknown): void => {
+  const write = (path: string, content: unknown): void => {
     mkdirSync(dirname(join(home, path)), { recursive: true });
-    writeFileSync(join(home, path), typeof said === 'string' ? said : JSON.stringify(said));
+    writeFileSync(join(home, path), typeof content === 'string' ? content : JSON.stringify(content));
   };
   mkdirSync(join(home, 'shop/.git'), { recursive: true });
   mkdirSync(join(home, 'shop/web'), { recursive: true });
-  for (const [path, said] of Object.entries(files)) write(path, said);
+  for (const [path, content] of Object.entries(files)) write(path, content);
   const options = { cwd: join(home, 'shop/web'), userDirectory: join(home, 'user') };
   const load = (more: Partial<ConfigurationOptions> = {}) => loadConfiguration({ ...options, ...more });
   return { home, write, options, load };
@@ -162,9 +162,9 @@ it('ignored settings are reported once in a conversation, however many runs it h
 
 it('the user’s own directory is the named one, otherwise that of XDG if it is absolute, otherwise in the home directory', () => {
   onTestFinished(() => void vi.unstubAllEnvs());
-  const at = (value: string | undefined, given?: string) => {
+  const at = (value: string | undefined, directory?: string) => {
     vi.stubEnv('XDG_CONFIG_HOME', value);
-    return userDirectoryOf(given);
+    return userDirectoryOf(directory);
   };
   const ofHome = join(homedir(), '.config/runchart');
   expect([at('/etc/own'), at('own'), at(''), at(undefined)]).toEqual(['/etc/own/runchart', ofHome, ofHome, ofHome]);

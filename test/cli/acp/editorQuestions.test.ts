@@ -28,7 +28,7 @@ function sessionOf(
     permissions: { remember: vi.fn(async (): Promise<void> => void events.push('remember')) },
     keep: vi.fn(async (): Promise<void> => void events.push('keep')),
   };
-  const said: string[] = [];
+  const notes: string[] = [];
   const cancelled = vi.fn();
   const port = {
     ...{ made, conversation, cancelled },
@@ -40,10 +40,10 @@ function sessionOf(
       },
     },
     updated: async () => void events.push('updated'),
-    say: (text: string) => void said.push(text),
+    say: (text: string) => void notes.push(text),
   };
   const questions = new EditorQuestions(port as unknown as QuestionPort);
-  return { questions, asked, events, conversation, made, said, cancelled };
+  return { questions, asked, events, conversation, made, notes, cancelled };
 }
 const { signal } = new AbortController();
 const DECIDED = { callId: 'c1', suspension: 1, by: 'editor' };
@@ -108,13 +108,13 @@ describe('an answer', () => {
   });
 
   test.each(['remember', 'keep'])('counts although %s fails, and the person is told', async (fails) => {
-    const { questions, conversation, made, said } = sessionOf(() => selected('kept'));
+    const { questions, conversation, made, notes } = sessionOf(() => selected('kept'));
     const act = fails === 'keep' ? made.keep : made.permissions.remember;
     act.mockRejectedValue(new Error('disk full'));
     questions.ask(signal);
     await questions.answered();
     expect(conversation.decide.mock.calls).toEqual([[{ ...DECIDED, action: 'approve' }]]);
-    expect(said).toEqual(['the rules could not be kept: disk full']);
+    expect(notes).toEqual(['the rules could not be kept: disk full']);
   });
 });
 

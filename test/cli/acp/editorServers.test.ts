@@ -79,10 +79,10 @@ describe('MCP servers of an editor', () => {
     const { updates, prompt, offered } = await editorWith([named('db', bad)], ['one', 'two'], { capabilities });
     expect(await prompt('go')).toEqual({ stopReason: 'end_turn' });
     expect(await prompt('again')).toEqual({ stopReason: 'end_turn' });
-    const told = updates.filter(({ sessionUpdate }) => sessionUpdate === kind);
-    expect(told).toHaveLength(1);
-    expect(JSON.stringify(told)).toContain('no such database');
-    expect(JSON.stringify(told)).not.toContain('k-0123456789');
+    const notes = updates.filter(({ sessionUpdate }) => sessionUpdate === kind);
+    expect(notes).toHaveLength(1);
+    expect(JSON.stringify(notes)).toContain('no such database');
+    expect(JSON.stringify(notes)).not.toContain('k-0123456789');
     expect(textIn(updates)).toBe('onetwo');
     expect(offered()).toEqual([]);
   });

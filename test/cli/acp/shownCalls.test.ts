@@ -198,8 +198,8 @@ describe('an error', () => {
     [{ cause: 'max_turns', termination: 'fatal' } as never, 'max_turns', 'the run ended: max_turns'],
     [{ termination: 'fatal' } as never, 'fatal', 'the run ended: fatal'],
     [{ cause: 'max_budget' } as never, 'max_budget', 'raise --max-budget-usd'],
-  ])('of a run %# has the code of its error, else its cause, else its end', (given, code, message) => {
-    const error = runFailure(given as RunResult);
+  ])('of a run %# has the code of its error, else its cause, else its end', (runResult, code, message) => {
+    const error = runFailure(runResult as RunResult);
     expect([error.code, error.data]).toEqual([-32_603, { code }]);
     expect(error.message).toContain(message);
   });
@@ -270,8 +270,8 @@ describe('updates', () => {
 
   test('of streamed text are not repeated with its entry, also in the second reply, and an interrupted one is marked once', () => {
     const all = updates();
-    const texts = (given: readonly SessionUpdate[]) =>
-      given.flatMap((update) =>
+    const texts = (list: readonly SessionUpdate[]) =>
+      list.flatMap((update) =>
         'content' in update && 'messageId' in update ? [(update.content as { text?: string }).text] : [],
       );
     const says = (text: string) => entry({ type: 'agent-output', item: { type: 'assistant', text } });

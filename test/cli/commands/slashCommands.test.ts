@@ -24,7 +24,7 @@ async function commands({
   const { made } = await agentOf(replies.length > 0 ? replies : [], undefined, window);
   const conversation = await made.agent.open('s');
   onTestFinished(() => conversation.close());
-  const said: string[] = [];
+  const output: string[] = [];
   const did: unknown[] = [];
   const runs: Run[] = [];
   const remembered = ['bash(remembered *)'];
@@ -33,19 +33,19 @@ async function commands({
     terminal: {
       text: '',
       rows: 24,
-      commit: (lines: readonly TextLine[]) => void said.push(...textOf(lines)),
+      commit: (lines: readonly TextLine[]) => void output.push(...textOf(lines)),
       fill: (text: string) => void did.push(['fill', text]),
     } as unknown as CommandPort['terminal'],
     remembered,
     forget: (rule) => remembered.includes(rule) && remembered.splice(remembered.indexOf(rule), 1).length > 0,
-    say: (_, text) => void said.push(text),
+    say: (_, text) => void output.push(text),
     watch: (run) => void runs.push(run),
     formats: async () => textFormats,
     list: async () => void did.push('list'),
     undo: async (name, argument) => void did.push([name, argument]),
     swap: async (choice) => void did.push(['swap', choice]),
     isBusy: () => {
-      if (isBusy) said.push('busy');
+      if (isBusy) output.push('busy');
       return isBusy;
     },
     remake: async (changes, restarts) => {
@@ -59,11 +59,11 @@ async function commands({
     send: async (text) => void did.push(['send', text]),
   };
   const types = (line: string): Promise<void> => performCommand(line, conversation, port);
-  return { made, conversation, port, types, said, did, runs };
+  return { made, conversation, port, types, output, did, runs };
 }
 
 /** For each command with its arguments: its effect, or a part of its output. */
-const EFFECTS: readonly (readonly [line: string, did: unknown, said?: string | RegExp])[] = [
+const EFFECTS: readonly (readonly [line: string, did: unknown, words?: string | RegExp])[] = [
   ['/help', undefined, '/help'],
   ['/cost', undefined, 'no model was called yet'],
   ['/context', undefined, 'no model was called yet'],
@@ -98,11 +98,11 @@ const EFFECTS: readonly (readonly [line: string, did: unknown, said?: string | R
 
 describe('a command', () => {
   test.for(EFFECTS)('%s does what it says and nothing else', async ([line, wanted, words]) => {
-    const { types, said, did } = await commands();
+    const { types, output, did } = await commands();
     await types(line);
     expect(did).toEqual(wanted === undefined ? [] : [wanted]);
     if (words === undefined) return;
-    expect(said.some((each) => (typeof words === 'string' ? each.includes(words) : words.test(each)))).toBe(true);
+    expect(output.some((each) => (typeof words === 'string' ? each.includes(words) : words.test(each)))).toBe(true);
   });
 
   test('of the list is one of the program, and each has its effect in the table above or in the session', () => {
@@ -119,46 +119,46 @@ describe('a command', () => {
   });
 
   test('/compact is refused without a window, and /model says what is not known', async () => {
-    const { types, said, did } = await commands({ window: { contextWindow: undefined } });
+    const { types, output, did } = await commands({ window: { contextWindow: undefined } });
     await types('/compact');
     await types('/model');
     expect(did).toEqual([]);
-    expect(said).toEqual([
+    expect(output).toEqual([
       'how many tokens the model takes is not known, so nothing is summed up',
       expect.stringMatching(/window unknown · prices unknown/),
     ]);
   });
 
   test('/mode and /permissions show the mode of the conversation, which may have left that of the agent', async () => {
-    const { made, types, said } = await commands();
+    const { made, types, output } = await commands();
     made.permissions.modeOf = () => 'plan';
     await types('/mode');
     await types('/permissions');
-    expect(said.slice(0, 2)).toEqual([expect.stringContaining('default acceptEdits [plan] '), 'mode  plan']);
+    expect(output.slice(0, 2)).toEqual([expect.stringContaining('default acceptEdits [plan] '), 'mode  plan']);
   });
 
   test('/model names the window, and the price of what goes in before that of what comes out', async () => {
-    const { types, said } = await commands({ window: { contextWindow: 1, prices: { input: 1, output: 2 } } });
+    const { types, output } = await commands({ window: { contextWindow: 1, prices: { input: 1, output: 2 } } });
     await types('/model');
-    expect(said[0]).toMatch(/ · 1 token · \D*1\S* in, \D*2\S* out for a million tokens/);
+    expect(output[0]).toMatch(/ · 1 token · \D*1\S* in, \D*2\S* out for a million tokens/);
   });
 
   test('/go says so if there is nothing to go on with', async () => {
-    const { types, said, runs } = await commands();
+    const { types, output, runs } = await commands();
     await types('/go');
     await runs[0]?.result;
-    await expect.poll(() => said).toEqual(['nothing waits and nothing was interrupted']);
+    await expect.poll(() => output).toEqual(['nothing waits and nothing was interrupted']);
   });
 
   test('/init sends its request, and /export writes a file that it never replaces', async () => {
-    const { types, said, did, made, conversation } = await commands();
+    const { types, output, did, made, conversation } = await commands();
     await types('/init');
     expect(did).toEqual([['send', expect.stringContaining('AGENTS.md')]]);
     await conversation.send('hello').result;
     for (const name of ['s.md', 'a.md', 'a.json']) {
       await types(`/export ${name === 's.md' ? '' : name}`);
       const text = await readFile(join(made.cwd, name), 'utf8');
-      expect(said.at(-1)).toBe(`written: ${join(made.cwd, name)}`);
+      expect(output.at(-1)).toBe(`written: ${join(made.cwd, name)}`);
       if (name === 'a.json') expect(JSON.parse(text)).toEqual(conversation.log());
       else expect(text).toBe('# Session s\n\n## You\n\nhello\n\n## Agent\n\ndone\n');
       await expect(types(`/export ${name}`)).rejects.toThrow('EEXIST');
@@ -169,7 +169,7 @@ describe('a command', () => {
   });
 
   test('/fork copies all of the session, or what is before a message, whose text comes back; other numbers list them', async () => {
-    const { types, said, did, conversation, made } = await commands();
+    const { types, output, did, conversation, made } = await commands();
     for (const text of ['first', 'second']) await conversation.send(text).result;
     const messages = async (id: string): Promise<number> => {
       const copy = await made.agent.open(id);
@@ -187,9 +187,9 @@ describe('a command', () => {
       expect([what, await messages(String(id)), did.slice(1)]).toEqual(['reopen', count, filled]);
     }
     for (const wrong of ['0', '3', '-1', '1.0', 'x', '1e0']) {
-      [did.length, said.length] = [0, 0];
+      [did.length, output.length] = [0, 0];
       await types(`/fork ${wrong}`);
-      expect([wrong, did, said.slice(1)]).toEqual([wrong, [], ['1  first', '2  second']]);
+      expect([wrong, did, output.slice(1)]).toEqual([wrong, [], ['1  first', '2  second']]);
     }
   });
 
@@ -217,57 +217,57 @@ describe('a command', () => {
   });
 
   test('/fork lists long messages by their beginning, and no character in half', async () => {
-    const { types, said, conversation } = await commands({ replies: ['one', 'two', 'three'] as never[] });
+    const { types, output, conversation } = await commands({ replies: ['one', 'two', 'three'] as never[] });
     for (const text of ['a'.repeat(70), `${'a'.repeat(68)}😀b`, `${'a'.repeat(69)}😀b`])
       await conversation.send(text).result;
     await types('/fork x');
-    expect(said.slice(1)).toEqual([`1  ${'a'.repeat(70)}`, `2  ${'a'.repeat(68)}…`, `3  ${'a'.repeat(69)}…`]);
+    expect(output.slice(1)).toEqual([`1  ${'a'.repeat(70)}`, `2  ${'a'.repeat(68)}…`, `3  ${'a'.repeat(69)}…`]);
   });
 });
 
 describe('/permissions', () => {
   test.each(['allow', 'ask', 'deny'] as const)('%s adds the rule to the session', async (what) => {
-    const { types, said, did } = await commands();
+    const { types, output, did } = await commands();
     await types(`/permissions ${what}  bash(npm test *) `);
     expect(did).toEqual([['remake', { [what]: ['bash(npm test *)'] }]]);
-    expect(said).toEqual([`${what} bash(npm test *): until the program ends`]);
+    expect(output).toEqual([`${what} bash(npm test *): until the program ends`]);
   });
 
   test('keep saves the rule for the directory and allows it now, and remove takes back either', async () => {
-    const { types, said, did, port } = await commands();
+    const { types, output, did, port } = await commands();
     await types('/permissions keep bash(make *)');
     expect(did).toEqual([['remake', { allow: ['bash(make *)'] }]]);
-    expect(said[0]).toMatch(/kept for this directory in .*allowed\.json/);
+    expect(output[0]).toMatch(/kept for this directory in .*allowed\.json/);
     for (const rule of ['bash(make *)', 'bash(remembered *)', 'bash(ls *)']) {
-      [did.length, said.length] = [0, 0];
+      [did.length, output.length] = [0, 0];
       await types(`/permissions remove ${rule}`);
-      expect([said, did]).toEqual([[`removed: ${rule}`], [['remake', { removed: [rule] }]]]);
+      expect([output, did]).toEqual([[`removed: ${rule}`], [['remake', { removed: [rule] }]]]);
     }
     expect(port.remembered).toEqual([]);
     // The rule of the session's own layer stays listed there until the agent is made anew.
     for (const rule of ['bash(make *)', 'bash(remembered *)', 'bash(other)']) {
-      [did.length, said.length] = [0, 0];
+      [did.length, output.length] = [0, 0];
       await types(`/permissions remove ${rule}`);
-      expect([said, did]).toEqual([[`no rule ${rule} was added here: rules of files are changed in the files`], []]);
+      expect([output, did]).toEqual([[`no rule ${rule} was added here: rules of files are changed in the files`], []]);
     }
   });
 
   test.each(['allow', 'allow ', 'remove', 'keep', 'forbid bash', 'x'])(
     '%s without a rule or a known word changes nothing',
     async (argument) => {
-      const { port, said, did } = await commands();
+      const { port, output, did } = await commands();
       await changePermissions(argument, port);
       expect(did).toEqual([]);
-      expect(said).toEqual([expect.stringContaining('expected allow, ask, deny, keep or remove and a rule')]);
+      expect(output).toEqual([expect.stringContaining('expected allow, ask, deny, keep or remove and a rule')]);
     },
   );
 
   test.each(['allow', 'ask', 'deny', 'keep', 'remove'])(
     '%s changes nothing while a request is under way',
     async (what) => {
-      const { port, said, did } = await commands({ isBusy: true });
+      const { port, output, did } = await commands({ isBusy: true });
       await changePermissions(`${what} bash(remembered *)`, port);
-      expect([did, said, port.remembered]).toEqual([[], ['busy'], ['bash(remembered *)']]);
+      expect([did, output, port.remembered]).toEqual([[], ['busy'], ['bash(remembered *)']]);
     },
   );
 

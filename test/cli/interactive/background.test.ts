@@ -96,8 +96,8 @@ async function program(root: string, replies: readonly Reply[]) {
     commit: (each: readonly Parameters<typeof rowsOf>[0][]) => void lines.push(...shown([...each])),
   } satisfies Partial<ConversationTerminal>;
   let source: TerminalSource | undefined;
-  const session = new InteractiveSession(made, (given) => {
-    source = given;
+  const session = new InteractiveSession(made, (terminalSource) => {
+    source = terminalSource;
     return terminal as unknown as ConversationTerminal;
   });
   onTestFinished(async () => {
@@ -140,8 +140,8 @@ test('before another model, mode or rule ends the commands in the background, ea
   await shows('■ completed');
   session.submit('/mode plan', false);
   await expect.poll(() => lines.filter((line) => line.startsWith('runchart ·')).length, { interval: 5 }).toBe(2);
-  const told = lines.filter((line) => line.startsWith('! ') && line.includes('sleep 1000'));
-  expect(told).toEqual([
+  const warnings = lines.filter((line) => line.startsWith('! ') && line.includes('sleep 1000'));
+  expect(warnings).toEqual([
     expect.stringMatching(/^! bash_\w+ sleep 1000: it ends now, because the session is closed and opened again$/),
   ]);
   expect(foot()).toEqual([]);

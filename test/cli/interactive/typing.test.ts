@@ -22,22 +22,22 @@ import { COMMANDS, slashCommand } from '../../../src/cli/interactive/slashComman
 import { foreignLine, ownLine, rowsOf, rowText, widthOf } from '../../../src/cli/interactive/textRows.ts';
 import { TerminalScreen } from '../../support/terminalScreen.ts';
 
-const key = (name: string, given: Partial<Key> = {}): Key => ({
+const key = (name: string, fields: Partial<Key> = {}): Key => ({
   name,
   ctrl: false,
   meta: false,
   shift: false,
   sequence: name.length === 1 ? name : '',
-  ...given,
+  ...fields,
 });
 /** The number of text units that are read meanwhile, by an expression or character by character. */
 function unitsRead(work: () => void): number {
   let units = 0;
   const spies = (['match', 'split', 'replace', 'replaceAll'] as const).map((name) => {
-    const own: (this: string, ...given: never[]) => unknown = String.prototype[name];
-    const counted = function (this: string, ...given: never[]): unknown {
+    const own: (this: string, ...args: never[]) => unknown = String.prototype[name];
+    const counted = function (this: string, ...args: never[]): unknown {
       units += this.length;
-      return own.apply(this, given);
+      return own.apply(this, args);
     };
     return vi.spyOn(String.prototype, name).mockImplementation(counted as never);
   });

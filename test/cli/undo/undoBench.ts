@@ -18,8 +18,8 @@ interface Options {
 }
 
 /** The agent in `root/work`, with its sessions and its history beside it. */
-export async function undoing(replies: readonly Reply[], { root: given, id = 's', limits }: Options = {}) {
-  const root = given ?? (await realpath(await mkdtemp(join(tmpdir(), 'runchart-undo-'))));
+export async function undoing(replies: readonly Reply[], { root: existingRoot, id = 's', limits }: Options = {}) {
+  const root = existingRoot ?? (await realpath(await mkdtemp(join(tmpdir(), 'runchart-undo-'))));
   onTestFinished(() => rm(root, { recursive: true, force: true }));
   const cwd = join(root, 'work');
   await mkdir(cwd, { recursive: true });

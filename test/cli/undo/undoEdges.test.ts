@@ -207,8 +207,8 @@ describe('what is said', () => {
       const calls = Array.from({ length: count }, (_, at) => call(`b${at}`, 'Bash', { command: `echo ${at}` }));
       const talk = await undoing([...calls.map((each) => [each]), 'ok']);
       await talk.ask('go');
-      const said = (await talk.types('/undo files')).split('\n').at(-1);
-      expect(said).toBe(`! what commands changed is not known and stays: echo 0 · echo 1 · echo 2${rest}`);
+      const line = (await talk.types('/undo files')).split('\n').at(-1);
+      expect(line).toBe(`! what commands changed is not known and stays: echo 0 · echo 1 · echo 2${rest}`);
     }
   });
 
