@@ -6,7 +6,7 @@ import { createAgent } from '../../src/index.ts';
 import { type AiSdkLanguageModel, aiSdkModel } from '../../src/models/aiSdk/aiSdk.ts';
 import type { Model, ModelPart } from '../../src/models/model.ts';
 import { finishIn, play, request, userSays } from './scriptedFetch.ts';
-import { end, type Part, provider, said, streamOf } from './sdkProvider.ts';
+import { end, type Part, provider, streamOf, textParts } from './sdkProvider.ts';
 
 const parts = async (reply: readonly Part[], fields: object = {}): Promise<ModelPart[]> =>
   (await play(aiSdkModel(provider([reply], fields).model))).parts;
@@ -18,7 +18,7 @@ describe('a model of the AI SDK', () => {
       { type: 'reasoning-start', id: 'r' },
       { type: 'reasoning-delta', id: 'r', delta: 'hm' },
       { type: 'reasoning-end', id: 'r', providerMetadata: { acme: { signature: 's' } } },
-      ...said('hi'),
+      ...textParts('hi'),
       { type: 'tool-input-start', id: 'c', toolName: 'look' },
       { type: 'tool-input-delta', id: 'c', delta: '{"a":1}' },
       { type: 'tool-input-end', id: 'c' },
@@ -65,7 +65,7 @@ describe('a model of the AI SDK', () => {
     expect(await reasonOf({ unified: 'other', raw: undefined })).toBe('stream-incomplete');
     expect(await reasonOf('tool-calls', { specificationVersion: 'v2' })).toBe('tool-calls');
     expect(await reasonOf('unknown', { specificationVersion: 'v2' })).toBe('stream-incomplete');
-    expect((await play(aiSdkModel(provider([said('cut')]).model))).error).toMatchObject({
+    expect((await play(aiSdkModel(provider([textParts('cut')]).model))).error).toMatchObject({
       code: 'stream-incomplete',
       retryable: true,
     });
@@ -73,7 +73,7 @@ describe('a model of the AI SDK', () => {
 
   it('H-012: a part that is null or of unknown type is skipped with a diagnostic', async () => {
     const odd = [null as never, { type: 'x-new' } as Part];
-    expect(await parts([...odd, ...said('a'), end()])).toMatchObject([
+    expect(await parts([...odd, ...textParts('a'), end()])).toMatchObject([
       { type: 'diagnostic', code: 'part_ignored', detail: { type: '' } },
       { type: 'diagnostic', code: 'part_ignored', detail: { type: 'x-new' } },
       { type: 'text-delta', text: 'a' },
@@ -83,8 +83,8 @@ describe('a model of the AI SDK', () => {
 
   it('H-012: a reply has at most four diagnostics of one kind', async () => {
     const odd = Array.from({ length: 50 }, () => ({ type: 'newly-invented' }));
-    const told = (await parts([...odd, ...said('hi'), end()])).filter(({ type }) => type === 'diagnostic');
-    expect(told.length).toBe(4);
+    const diagnostics = (await parts([...odd, ...textParts('hi'), end()])).filter(({ type }) => type === 'diagnostic');
+    expect(diagnostics.length).toBe(4);
   });
 
   it('counts cached tokens as input in version 2 too, which one provider counts separately', async () => {
@@ -199,12 +199,12 @@ describe('the request to the provider', () => {
         { type: 'reasoning-end', id: '0' },
         { type: 'reasoning-start', id: '1', providerMetadata: { acme: { redacted: 'r' } } },
         { type: 'reasoning-end', id: '1' },
-        ...said('saying', '2'),
+        ...textParts('saying', '2'),
         { type: 'tool-call', toolCallId: 'c', toolName: 'gone', input: '{}', providerMetadata: { acme: { t: 1 } } },
-        ...said('after', '3'),
+        ...textParts('after', '3'),
         end('tool-calls'),
       ],
-      [...said('done'), end()],
+      [...textParts('done'), end()],
     ]);
     const conversation = await createAgent({ model: aiSdkModel(model) }).open('c');
     expect((await conversation.send('go').result).text).toBe('done');
@@ -291,7 +291,7 @@ describe('a failure of a provider', () => {
 
   it('in the stream fails the attempt after the parts before it', async () => {
     const overloaded = { type: 'error', error: { type: 'overloaded_error', message: 'busy' } };
-    const { parts, error } = await play(aiSdkModel(provider([[...said('a'), overloaded, end()]]).model));
+    const { parts, error } = await play(aiSdkModel(provider([[...textParts('a'), overloaded, end()]]).model));
     expect(parts).toEqual([{ type: 'text-delta', text: 'a' }]);
     expect(error).toMatchObject({ code: 'provider', retryable: true });
     const refused = { type: 'error', error: { type: 'authentication_error', message: 'no' } };
@@ -336,9 +336,9 @@ describe('an abort', () => {
   it('while the stream is silent cancels it, and reaches the provider', async () => {
     const controller = new AbortController();
     let cancelled = 0;
-    let told: AbortSignal | undefined;
+    let providerSignal: AbortSignal | undefined;
     const doStream = async ({ abortSignal }: { abortSignal: AbortSignal }) => {
-      told = abortSignal;
+      providerSignal = abortSignal;
       const stream = new ReadableStream({
         start: (to) => to.enqueue({ type: 'text-delta', id: '1', delta: 'a' }),
         cancel: () => {
@@ -356,12 +356,12 @@ describe('an abort', () => {
     const next = iterator.next();
     controller.abort(REASON);
     await expect(next).rejects.toBe(REASON);
-    expect([cancelled, told?.aborted]).toEqual([1, true]);
+    expect([cancelled, providerSignal?.aborted]).toEqual([1, true]);
     expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
   });
 
   it('after the finish changes nothing', async () => {
-    const stream = streamOf([...said('a'), end()], false);
+    const stream = streamOf([...textParts('a'), end()], false);
     const { parts, error } = await play(aiSdkModel(provider([], { doStream: async () => ({ stream }) }).model));
     expect([parts.length, error]).toEqual([2, undefined]);
   });
@@ -377,7 +377,7 @@ describe('a provider of specification version 4', () => {
       mediaType: 'image/png',
       data: { type: 'data', data: new Uint8Array([1, 2]) },
     };
-    const source = provider([[custom, file, ...said('so'), end()], [end()]], version);
+    const source = provider([[custom, file, ...textParts('so'), end()], [end()]], version);
     const agent = createAgent({ model: aiSdkModel(source.model) });
     const conversation = await agent.open();
     await conversation.send('draw').result;
@@ -390,7 +390,7 @@ describe('a provider of specification version 4', () => {
   });
 
   it('has not ended its reply where the stream was interrupted', async () => {
-    const { model } = provider([[...said('half'), end('interrupted')]], version);
+    const { model } = provider([[...textParts('half'), end('interrupted')]], version);
     expect((await play(aiSdkModel(model))).error).toMatchObject({ code: 'stream-incomplete' });
   });
 });
@@ -402,8 +402,8 @@ describe('invalid arguments', () => {
     ['an object without doStream', {}],
     ['another version', { ...provider([]).model, specificationVersion: 'v1' }],
     ['a model without an id', { ...provider([]).model, modelId: '' }],
-  ])('%s is no language model', (_, given) => {
-    expect(() => aiSdkModel(given as AiSdkLanguageModel)).toThrow(expect.objectContaining({ code: 'configuration' }));
+  ])('%s is no language model', (_, value) => {
+    expect(() => aiSdkModel(value as AiSdkLanguageModel)).toThrow(expect.objectContaining({ code: 'configuration' }));
   });
 
   it('what is no language model does not compile', () => {

@@ -7,7 +7,7 @@ import type { Message } from '../../machines/vocabulary.ts';
 import { type AiSdkSettings, aiSdkModel } from '../../src/models/aiSdk/aiSdk.ts';
 import type { ModelRequest } from '../../src/models/model.ts';
 import { finishIn, play, request } from './scriptedFetch.ts';
-import { end, type Part, provider, said } from './sdkProvider.ts';
+import { end, type Part, provider, textParts } from './sdkProvider.ts';
 
 const asked = async (settings: AiSdkSettings, fields: Partial<ModelRequest> = {}, model: object = {}) => {
   const { model: sdk, asked: calls } = provider([], model);
@@ -70,8 +70,8 @@ describe('an image by its address', () => {
     ['of no place', { 'image/*': [] }, false],
     ['of nothing', {}, false],
   ])('is sent as it is where the provider fetches addresses %s', async (_, supportedUrls, isSent) => {
-    for (const given of [supportedUrls, Promise.resolve(supportedUrls)]) {
-      const { prompt } = await asked({}, { messages: [image] }, { supportedUrls: given });
+    for (const urls of [supportedUrls, Promise.resolve(supportedUrls)]) {
+      const { prompt } = await asked({}, { messages: [image] }, { supportedUrls: urls });
       const part = isSent
         ? { type: 'file', mediaType: 'image/png', data: new URL('https://Pictures.test/A.png') }
         : { type: 'text', text: expect.stringContaining('at https://Pictures.test/A.png: not sent') };
@@ -114,7 +114,7 @@ describe('blocks of a stream', () => {
     ['a piece without one takes none away', [start('1', signed('s')), delta('1', 'a')], [block('a', 's')]],
     [
       'text and thoughts of one id are two',
-      [start('1'), delta('1', 'a'), ...said('b', '1')],
+      [start('1'), delta('1', 'a'), ...textParts('b', '1')],
       [block('a'), { type: 'text' }],
     ],
   ])('%s', async (_, parts, blocks) => {
@@ -204,8 +204,8 @@ describe('an error by its name', () => {
         named(name),
         Object.assign(new Error('gave up'), { name: 'AI_RetryError', cause: named(name) }),
       ]) {
-        const { code: told, message } = (await failed(error)) ?? {};
-        expect(told).toBe(code);
+        const { code: errorCode, message } = (await failed(error)) ?? {};
+        expect(errorCode).toBe(code);
         expect(message).toContain('no [redacted] xxx');
         expect(message?.length).toBeLessThan(900);
       }

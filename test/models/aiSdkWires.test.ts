@@ -98,7 +98,7 @@ describe.each(VERSIONS)(
         { type: 'message_delta', delta: { stop_reason, stop_sequence: null }, usage: { output_tokens: 7 } },
         { type: 'message_stop' },
       ];
-      const said = (text: string) =>
+      const textReply = (text: string) =>
         reply('end_turn', block(0, { type: 'text', text: '' }, { type: 'text_delta', text }));
       const { url, bodies } = await serving([
         reply(
@@ -118,8 +118,8 @@ describe.each(VERSIONS)(
             { type: 'input_json_delta', partial_json: '{"at":"x"}' },
           ),
         ),
-        said('I saw x.'),
-        said('Still x.'),
+        textReply('I saw x.'),
+        textReply('Still x.'),
       ]);
       const anthropic = createAnthropic({ baseURL: `${url}/v1`, apiKey: KEY });
       const thinking = { anthropic: { thinking: { type: 'enabled', budgetTokens: 1024 } } };
@@ -234,7 +234,7 @@ it('encrypted reasoning of the Responses API is sent back by OpenAI\u2019s provi
     ]),
     { type: 'response.completed', response: { usage } },
   ];
-  const said = (text: string) => [
+  const textReply = (text: string) => [
     created,
     { type: 'response.output_item.added', output_index: 0, item: { type: 'message', id: 'msg_1' } },
     { type: 'response.output_text.delta', item_id: 'msg_1', output_index: 0, delta: text },
@@ -250,7 +250,7 @@ it('encrypted reasoning of the Responses API is sent back by OpenAI\u2019s provi
     arguments: '{"at":"x"}',
     status: 'completed',
   };
-  const { url, bodies } = await serving([reply(reasoning, call), said('I saw x.'), said('Still x.')]);
+  const { url, bodies } = await serving([reply(reasoning, call), textReply('I saw x.'), textReply('Still x.')]);
   const openai = createOpenAIV4({ baseURL: url, apiKey: KEY });
   const providerOptions = { openai: { store: false, include: ['reasoning.encrypted_content'] } };
   expect(await converse(() => aiSdkModel(openai('gpt-5'), { providerOptions }))).toEqual(['I saw x.', 'Still x.']);

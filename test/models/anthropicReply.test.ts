@@ -301,9 +301,9 @@ describe('the blocks that only the provider reads', () => {
 
   it('go to the same model under another date, and to no other model', async () => {
     const reply = await replyOf(...thinking(0, 'I look.'), ...text(1, 'so'), ...ended('end_turn'));
-    const said = { type: 'text', text: 'so' };
-    expect(await sentBack(reply, 'claude-sonnet-4-6-20260217')).toEqual([signed, said]);
-    expect(await sentBack(reply, 'claude-opus-4-6')).toEqual([said]);
+    const answer = { type: 'text', text: 'so' };
+    expect(await sentBack(reply, 'claude-sonnet-4-6-20260217')).toEqual([signed, answer]);
+    expect(await sentBack(reply, 'claude-opus-4-6')).toEqual([answer]);
   });
 
   it('are left out where the provider would refuse them', async () => {

@@ -81,9 +81,9 @@ describe('the content of a reply', () => {
     ['thoughts under both names', { reasoning: 'a', reasoning_content: 'a' }, { reasoning: 'a' }],
     ['thoughts under one name, nothing under the other', { reasoning: 'a', reasoning_content: '' }, { reasoning: 'a' }],
     ['a refusal', { refusal: 'no' }, { refusal: 'no' }],
-  ])('%s', (_, fields, said) => {
+  ])('%s', (_, fields, expected) => {
     const { text, reasoning, refusal, odd } = delta(fields);
-    expect({ text, reasoning, refusal, odd }).toEqual({ text: '', reasoning: '', refusal: '', odd: [], ...said });
+    expect({ text, reasoning, refusal, odd }).toEqual({ text: '', reasoning: '', refusal: '', odd: [], ...expected });
   });
 
   it.each<[string, unknown[], string]>([

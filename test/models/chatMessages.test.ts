@@ -304,8 +304,8 @@ describe('the text of earlier requests is reused', () => {
   it('and the text of tools only if their list is frozen', () => {
     const tool = (name: string) => ({ name, description: '', parameters: {} });
     const tools = [tool('one')];
-    const namesIn = (given: ModelRequest['tools']): string[] =>
-      JSON.parse(body([], {}, given)).tools.map((each: { function: { name: string } }) => each.function.name);
+    const namesIn = (list: ModelRequest['tools']): string[] =>
+      JSON.parse(body([], {}, list)).tools.map((each: { function: { name: string } }) => each.function.name);
     expect(namesIn(tools)).toEqual(['one']);
     tools.push(tool('two'));
     expect(namesIn(tools)).toEqual(['one', 'two']);

@@ -9,7 +9,7 @@ import { anthropic } from '../../src/models/anthropic/anthropic.ts';
 import type { Model } from '../../src/models/model.ts';
 import { openai, openaiResponses } from '../../src/models/openai/index.ts';
 import { callsIn, finishIn, KEY, type Played, play, served, textIn } from './scriptedFetch.ts';
-import { said, streamOf } from './sdkProvider.ts';
+import { streamOf, textParts } from './sdkProvider.ts';
 
 type Fields = { readonly [name: string]: unknown };
 const data = (...events: readonly Fields[]): string =>
@@ -84,7 +84,7 @@ const messages = {
 };
 const sdk = (version: string, usage: unknown, providerMetadata?: unknown): Promise<Played> => {
   const finishReason = version === 'v2' ? 'stop' : { unified: 'stop', raw: 'stop' };
-  const stream = () => streamOf([...said('ok'), { type: 'finish', finishReason, usage, providerMetadata }]);
+  const stream = () => streamOf([...textParts('ok'), { type: 'finish', finishReason, usage, providerMetadata }]);
   const fields = { specificationVersion: version, provider: 'acme.chat', modelId: 'm', supportedUrls: {} };
   return play(aiSdkModel({ ...fields, doStream: async () => ({ stream: stream() }) } as never));
 };
@@ -162,15 +162,15 @@ const cases = <W extends { [way: string]: (usage: unknown) => Promise<Played> }>
 
 describe('the counts of tokens', () => {
   it.each(cases(chat, CHAT))('of chat completions, %s', async (_, of, rows) => {
-    for (const [given, expected] of rows) expect([given, await counted(of(given))]).toEqual([given, expected]);
+    for (const [counts, expected] of rows) expect([counts, await counted(of(counts))]).toEqual([counts, expected]);
   });
 
   it.each(cases(responses, RESPONSES))('of the Responses API, %s', async (_, of, rows) => {
-    for (const [given, expected] of rows) expect([given, await counted(of(given))]).toEqual([given, expected]);
+    for (const [counts, expected] of rows) expect([counts, await counted(of(counts))]).toEqual([counts, expected]);
   });
 
   it.each(cases(messages, MESSAGES))('of the Messages API, %s', async (_, of, rows) => {
-    for (const [given, expected] of rows) expect([given, await counted(of(given))]).toEqual([given, expected]);
+    for (const [counts, expected] of rows) expect([counts, await counted(of(counts))]).toEqual([counts, expected]);
   });
 
   it('of the Messages API are those of the end, and those of the start where the end has none', async () => {
@@ -209,8 +209,8 @@ describe('the counts of tokens', () => {
       ...STRANGE.map((odd) => [{ inputTokens: { total: odd }, outputTokens: { total: odd } }, usage(0, 0)] as const),
       [null, {}],
     ];
-    for (const [given, expected] of rows)
-      expect([given, await counted(sdk(version, given))]).toEqual([given, expected]);
+    for (const [counts, expected] of rows)
+      expect([counts, await counted(sdk(version, counts))]).toEqual([counts, expected]);
   });
 
   it('of a provider with specification v2: only one of them counts what the cache was used for separately', async () => {
@@ -226,8 +226,8 @@ describe('the counts of tokens', () => {
         ([{ inputTokens }]) => typeof inputTokens !== 'object' || inputTokens === null,
       ),
     ];
-    for (const [given, metadata, expected] of rows)
-      expect([given, metadata, await counted(sdk('v2', given, metadata))]).toEqual([given, metadata, expected]);
+    for (const [counts, metadata, expected] of rows)
+      expect([counts, metadata, await counted(sdk('v2', counts, metadata))]).toEqual([counts, metadata, expected]);
   });
 });
 

@@ -12,7 +12,7 @@ import { openai, openaiResponses } from '../../src/models/openai/index.ts';
 import { EffectAbort } from '../../src/timeLimit.ts';
 import { flush, VirtualClock } from '../support/virtualClock.ts';
 import { KEY, request, served } from './scriptedFetch.ts';
-import { said, end as sdkEnd } from './sdkProvider.ts';
+import { end as sdkEnd, textParts } from './sdkProvider.ts';
 
 const TEXT: ModelPart = { type: 'text-delta', text: 'so' };
 const FINISH: ModelPart = { type: 'finish', reason: 'stop' };
@@ -280,11 +280,11 @@ function overHttp(name: string, body: Body): Watched {
 function bySdk(_: string, body: Body): Watched {
   const { count, closed } = counter();
   const parts: { [body in Body]?: readonly unknown[] } = {
-    whole: [...said('so'), sdkEnd()],
-    half: said('so'),
-    error: [...said('so'), { type: 'error', error: new Error('no') }],
-    breaks: said('so'),
-    hangs: said('so'),
+    whole: [...textParts('so'), sdkEnd()],
+    half: textParts('so'),
+    error: [...textParts('so'), { type: 'error', error: new Error('no') }],
+    breaks: textParts('so'),
+    hangs: textParts('so'),
   };
   const fields = { specificationVersion: 'v3', provider: 'acme.chat', modelId: 'm', supportedUrls: {} };
   const doStream = async () => {
@@ -375,9 +375,9 @@ describe('a call', () => {
     async (name) => {
       let answer: (response: Response) => void = () => undefined;
       const bodies = counter();
-      let given: AbortSignal | null | undefined;
+      let fetchSignal: AbortSignal | null | undefined;
       const fetch = (_: unknown, init: RequestInit): Promise<Response> => {
-        given = init.signal;
+        fetchSignal = init.signal;
         return new Promise((resolve) => {
           answer = resolve;
         });
@@ -388,11 +388,11 @@ describe('a call', () => {
         for await (const _ of model.stream(request(), { signal, attempt: 1 })) expect.unreachable();
       })();
       const ended = expect(reading).rejects.toThrow('enough');
-      await vi.waitFor(() => expect(given).toBeDefined());
-      expect(given?.aborted).toBe(false);
+      await vi.waitFor(() => expect(fetchSignal).toBeDefined());
+      expect(fetchSignal?.aborted).toBe(false);
       controller.abort(new Error('enough'));
       await ended;
-      expect([given?.aborted, count()]).toEqual([true, 0]);
+      expect([fetchSignal?.aborted, count()]).toEqual([true, 0]);
       answer(served([], { end: 'hang', cancelled: bodies.count }));
       await vi.advanceTimersByTimeAsync(0);
       expect(bodies.closed()).toBe(1);

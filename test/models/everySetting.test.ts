@@ -97,8 +97,8 @@ const cases = (rows: readonly Row[]) =>
   );
 
 describe('an option', () => {
-  it.each(cases(OPTIONS))('%s: %s is sent as %s, with and without tools, whatever its value', async (...given) => {
-    const [name, option, path, values] = given;
+  it.each(cases(OPTIONS))('%s: %s is sent as %s, with and without tools, whatever its value', async (...testCase) => {
+    const [name, option, path, values] = testCase;
     for (const value of values) {
       expect(at(await sentBy(name, { [option]: value }), path)).toEqual(value);
       expect(at(await sentBy(name, { [option]: value }, { tools: TOOLS }), path)).toEqual(value);
@@ -114,8 +114,8 @@ describe('an option', () => {
   });
 
   it.each(NAMES)('%s: one that is undefined is the same as none', async (name) => {
-    const given = [...OPTIONS, ...WITH_TOOLS].filter(([, , paths]) => pathOf(paths, name) !== '-');
-    const undefinedOptions = Object.fromEntries(given.map(([option]) => [option, undefined]));
+    const options = [...OPTIONS, ...WITH_TOOLS].filter(([, , paths]) => pathOf(paths, name) !== '-');
+    const undefinedOptions = Object.fromEntries(options.map(([option]) => [option, undefined]));
     const asked = { tools: TOOLS };
     const [sent, without] = [await sentBy(name, undefinedOptions, asked), await sentBy(name, {}, asked)];
     expect({ ...sent, abortSignal: 0 }).toEqual({ ...without, abortSignal: 0 });
@@ -169,11 +169,11 @@ describe('a setting of the request', () => {
   ])('%s: the effort of the request with the provider options %j', async (name, providerOptions, expected) => {
     const options = providerOptions ? { providerOptions } : {};
     const { reasoning, providerOptions: sent } = await sentBy(name, options, { reasoningEffort: 'low' });
-    const given = {
+    const sentOptions = {
       ...(reasoning !== undefined && { reasoning }),
       ...(sent !== undefined && { providerOptions: sent }),
     };
-    expect(given).toEqual(expected);
+    expect(sentOptions).toEqual(expected);
   });
 
   it.each<[NonNullable<ModelRequest['toolChoice']>, unknown, unknown, unknown, unknown]>([
@@ -323,12 +323,12 @@ describe('a limit that is an option', () => {
   it.each(NAMES)(
     '%s: a model without images accepts none, and its own list holds in place of what is known',
     (name) => {
-      const known = ADAPTERS[name]({}).model.accepts ?? [];
-      expect(known).toContain('application/pdf');
-      expect(known).toContain('image/*');
+      const accepted = ADAPTERS[name]({}).model.accepts ?? [];
+      expect(accepted).toContain('application/pdf');
+      expect(accepted).toContain('image/*');
       const without = ADAPTERS[name]({ imageLimits: { mediaTypes: [] } }).model.accepts;
-      expect(without).toEqual(known.filter((type) => type !== 'image/*'));
-      expect(ADAPTERS[name]({ imageLimits: { maxPixels: 5 } }).model.accepts).toEqual(known);
+      expect(without).toEqual(accepted.filter((type) => type !== 'image/*'));
+      expect(ADAPTERS[name]({ imageLimits: { maxPixels: 5 } }).model.accepts).toEqual(accepted);
       for (const accepts of [[], ['text/*']])
         expect(ADAPTERS[name]({ accepts, imageLimits: { mediaTypes: [] } }).model.accepts).toEqual(accepts);
       for (const accepts of [['pdf'], ['a/b/c'], [7], 'image/*', ['image/']])

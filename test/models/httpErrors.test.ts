@@ -115,10 +115,10 @@ describe('the type of an error determines its code', () => {
   });
 
   it('the message quotes its message, else its type, else the body', () => {
-    const told = (body: unknown) => providerError(body, ['k3y!']).message.split('): ')[1];
-    expect(told({ error: { message: 'm k3y!', type: 't' } })).toBe('m [redacted]');
-    expect(told({ error: { type: 'Server', code: 'Busy' } })).toBe('server busy');
-    expect(told({ error: { id: 7 } })).toBe('{"error":{"id":7}}');
+    const quoteOf = (body: unknown) => providerError(body, ['k3y!']).message.split('): ')[1];
+    expect(quoteOf({ error: { message: 'm k3y!', type: 't' } })).toBe('m [redacted]');
+    expect(quoteOf({ error: { type: 'Server', code: 'Busy' } })).toBe('server busy');
+    expect(quoteOf({ error: { id: 7 } })).toBe('{"error":{"id":7}}');
   });
 });
 

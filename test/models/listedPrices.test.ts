@@ -35,11 +35,11 @@ const PRICES = Object.keys(FIELDS).reduce((lists, field) => withForms(lists, fie
 describe('the prices of a list', () => {
   it('with a price of the input and of the output, each price that is listed is known, and no other', () => {
     const expected = PRICES.map((prices) => ('input' in prices && 'output' in prices ? { prices } : {}));
-    const known = LISTS.map((prices) => {
+    const results = LISTS.map((prices) => {
       list.prices = prices;
       return knownModel('any');
     });
-    expect(known).toHaveLength(FORMS.length ** 4);
-    expect(known).toEqual(expected);
+    expect(results).toHaveLength(FORMS.length ** 4);
+    expect(results).toEqual(expected);
   });
 });

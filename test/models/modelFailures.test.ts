@@ -69,8 +69,8 @@ describe('a value that a model throws becomes one line', () => {
     ],
     ['a cause without a code', caused(undefined), defect('TypeError: fetch failed')],
     ['a cause whose code is a number', caused(7), defect('TypeError: fetch failed')],
-  ])('%s', (_, thrown, told) => {
-    expect(failureOf(thrown)).toEqual(told);
+  ])('%s', (_, thrown, failure) => {
+    expect(failureOf(thrown)).toEqual(failure);
   });
 
   it.each([
@@ -79,11 +79,11 @@ describe('a value that a model throws becomes one line', () => {
     [{ retryAfterMs: -1 }, {}],
     [{ retryAfterMs: Number.NaN }, {}],
     [{}, {}],
-  ])('a ModelError with what it says: %j', (given, told) => {
+  ])('a ModelError with what it says: %j', (fields, expected) => {
     const { code, message } = { code: 'server', message: 'busy' };
-    expect(failureOf(new ModelError({ code, message, ...given }))).toEqual({
+    expect(failureOf(new ModelError({ code, message, ...fields }))).toEqual({
       ...{ kind: 'failed', code, message, retryable: true },
-      ...told,
+      ...expected,
     });
   });
 

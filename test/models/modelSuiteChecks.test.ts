@@ -64,8 +64,8 @@ const fails = (fields: { code?: string; retryable?: boolean; retryAfterMs?: numb
       yield* parts;
     } catch (error) {
       const { code, retryable, retryAfterMs } = failureOf(error);
-      const told = { code, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }), ...fields };
-      throw new ModelError({ message: 'changed', ...told } as never);
+      const failure = { code, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }), ...fields };
+      throw new ModelError({ message: 'changed', ...failure } as never);
     }
   },
 });

@@ -65,8 +65,8 @@ describe('a response that is not 2xx', () => {
     ['[{"error":{"message":"in a list"}}]', 'in a list'],
     ['plain words', 'plain words'],
     ['<html>\n<b>upstream\u0007 died</b>', '<html> <b>upstream died</b>'],
-  ])('the body %s is quoted', async (body, said) => {
-    expect((await answered(500, body)).message).toContain(said);
+  ])('the body %s is quoted', async (body, quote) => {
+    expect((await answered(500, body)).message).toContain(quote);
   });
 
   it('an empty body and one with wrong types still produce a message', async () => {
@@ -239,9 +239,9 @@ describe('a request without a response', () => {
   });
 
   it('names the server and the failure, and never a user, a password, a query or the key', async () => {
-    const said = `Request to https://joe:pass%2Fword@model.test/v1/chat?api_key=abc123&x=1#tail with ${KEY} failed`;
+    const message = `Request to https://joe:pass%2Fword@model.test/v1/chat?api_key=abc123&x=1#tail with ${KEY} failed`;
     const cause = Object.assign(new Error(`connect to http://joe:pass@10.0.0.1:80?t=abc123`), { code: 'ECONNRESET' });
-    const { error } = await thrown(new TypeError(said, { cause }));
+    const { error } = await thrown(new TypeError(message, { cause }));
     expect(error?.message).toBe(
       'the exchange with the model server at http://model.test failed (network): ' +
         'Request to https://model.test/v1/chat with [redacted] failed (ECONNRESET)',

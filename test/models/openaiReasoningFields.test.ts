@@ -141,15 +141,15 @@ describe('fields that a server needs back with its reply', () => {
         return served([frame(delta({ content: 'ok' }), finished('stop')) + DONE]);
       };
       const model = openai(name, { apiKey: KEY, baseURL: 'http://model.test/v1', fetch: fetch as never });
-      return play({ ...model, stream: (given) => model.stream(given, context) }, request({ messages }));
+      return play({ ...model, stream: (modelRequest) => model.stream(modelRequest, context) }, request({ messages }));
     };
     const messages = [userSays('a'), saying((await extraOf(delta({ reasoning_content: 'r' }))) ?? null), userSays('b')];
     const kept = { [WRITTEN]: {} };
     for (const [turn, name] of ['test-model', 'another', 'test-model', 'test-model', 'another'].entries()) {
       const context = { signal: new AbortController().signal, attempt: 1 };
-      const told = [...messages, ...Array.from({ length: turn }, (_, index) => userSays(`${index}`))];
-      await asked(name, { ...context, ...kept }, told);
-      await asked(name, context, told);
+      const history = [...messages, ...Array.from({ length: turn }, (_, index) => userSays(`${index}`))];
+      await asked(name, { ...context, ...kept }, history);
+      await asked(name, context, history);
       expect(bodies.at(-2)).toBe(bodies.at(-1));
       expect(bodies.at(-1)?.includes('reasoning_content')).toBe(name === 'test-model');
     }

@@ -52,10 +52,10 @@ const args = (output_index: number, delta: string): Event => ({
   delta,
 });
 
-const message = (said: string, fields: object = {}) => ({
+const message = (words: string, fields: object = {}) => ({
   ...{ type: 'message', id: 'msg_1', role: 'assistant', status: 'completed' },
   ...fields,
-  content: [{ type: 'output_text', text: said, annotations: [] }],
+  content: [{ type: 'output_text', text: words, annotations: [] }],
 });
 const reasoning = {
   type: 'reasoning',

@@ -49,7 +49,7 @@ function cut(bytes: Uint8Array, cuts: readonly number[]): Uint8Array[] {
   return places.slice(1).map((place, at) => bytes.subarray(places[at], place));
 }
 
-const told = ({ parts, error }: Played) => ({ parts, code: error?.code, message: error?.message });
+const outcomeOf = ({ parts, error }: Played) => ({ parts, code: error?.code, message: error?.message });
 
 describe('B21 the split of the bytes', () => {
   // Bytes after the end are read for a short real time, which is stopped here.
@@ -60,8 +60,8 @@ describe('B21 the split of the bytes', () => {
     await fc.assert(
       fc.asyncProperty(bodies, async ({ text, cuts }) => {
         const bytes = utf8(text);
-        const whole = told(await playPieces([bytes]));
-        expect(told(await playPieces(cut(bytes, cuts)))).toEqual(whole);
+        const whole = outcomeOf(await playPieces([bytes]));
+        expect(outcomeOf(await playPieces(cut(bytes, cuts)))).toEqual(whole);
       }),
       { numRuns: volume.bytes },
     );
@@ -71,8 +71,8 @@ describe('B21 the split of the bytes', () => {
     await fc.assert(
       fc.asyncProperty(bodies, async ({ text }) => {
         const bytes = utf8(text);
-        const whole = told(await playPieces([bytes]));
-        expect(told(await playPieces(Array.from(bytes, (byte) => Uint8Array.of(byte))))).toEqual(whole);
+        const whole = outcomeOf(await playPieces([bytes]));
+        expect(outcomeOf(await playPieces(Array.from(bytes, (byte) => Uint8Array.of(byte))))).toEqual(whole);
       }),
       { numRuns: Math.ceil(volume.bytes / 6) },
     );

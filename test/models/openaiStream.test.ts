@@ -144,8 +144,8 @@ describe('a complete stream', () => {
     ['function_call', 'tool-calls'],
     ['length', 'length'],
     ['content_filter', 'content-filter'],
-  ])('the finish reason %s is %s', async (said, reason) => {
-    const { parts } = await playPieces([frame(textDelta('a'), finished(said)) + DONE]);
+  ])('the finish reason %s is %s', async (finishReason, reason) => {
+    const { parts } = await playPieces([frame(textDelta('a'), finished(finishReason)) + DONE]);
     expect(finishIn(parts)).toEqual({ type: 'finish', reason });
     expect(codesIn(parts)).toEqual([]);
   });

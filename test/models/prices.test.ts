@@ -31,8 +31,8 @@ describe('knownModel', () => {
     'each price of %s is that of the list under its own name',
     (name) => {
       const list = calcPrice({ input_tokens: 1, output_tokens: 1 }, name)?.model_price ?? {};
-      const priceOf = (given: number | { base: number } | undefined) =>
-        typeof given === 'object' ? given.base : given;
+      const priceOf = (price: number | { base: number } | undefined) =>
+        typeof price === 'object' ? price.base : price;
       const own = {
         input: 'input_mtok',
         output: 'output_mtok',

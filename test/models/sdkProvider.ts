@@ -10,7 +10,7 @@ export const end = (unified = 'stop', raw = unified): Part => ({
   finishReason: { unified, raw },
   usage: V3_USAGE,
 });
-export const said = (text: string, id = '1'): Part[] => [
+export const textParts = (text: string, id = '1'): Part[] => [
   { type: 'text-start', id },
   { type: 'text-delta', id, delta: text },
   { type: 'text-end', id },

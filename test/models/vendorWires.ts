@@ -197,8 +197,8 @@ class ResponsesEvents {
           const kind = `call ${index}`;
           const item = { type: 'function_call', id: `fc_${index}`, call_id: id, name, arguments: '' };
           const events = this.#into(kind, item, 'response.function_call_arguments.delta', args);
-          const known = this.#items.get(kind);
-          if (known) known.arguments += args;
+          const existing = this.#items.get(kind);
+          if (existing) existing.arguments += args;
           return events;
         }),
       ];

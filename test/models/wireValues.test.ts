@@ -75,10 +75,10 @@ describe('a copy of parsed JSON', () => {
   });
 
   it('shares nothing, and has no prototype key', () => {
-    const given = JSON.parse('{"a":[{"b":null}],"__proto__":{"c":1},"constructor":2}');
-    const copy = plainCopy(given, 9);
+    const source = JSON.parse('{"a":[{"b":null}],"__proto__":{"c":1},"constructor":2}');
+    const copy = plainCopy(source, 9);
     expect(JSON.stringify(copy)).toBe('{"a":[{"b":null}],"constructor":2}');
-    given.a[0].b = 1;
+    source.a[0].b = 1;
     expect(JSON.stringify(copy)).toBe('{"a":[{"b":null}],"constructor":2}');
   });
 
