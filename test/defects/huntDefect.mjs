@@ -33,14 +33,14 @@ const { shrink, simulate } = await (values.bundle ? import(pathToFileURL(values.
 
 const quiet = () => {};
 process.on('uncaughtException', quiet);
-const given = values.tape?.split(',').map(Number);
+const chosenTape = values.tape?.split(',').map(Number);
 const first = values.seeds.split(',').filter(Boolean).map(Number);
-const seeds = given ? [1] : [...first, ...Array.from({ length: Number(most) }, (_, index) => index + 1)];
+const seeds = chosenTape ? [1] : [...first, ...Array.from({ length: Number(most) }, (_, index) => index + 1)];
 let found;
 let report;
 let seed;
 for (seed of seeds) {
-  report = await simulate({ seed, ...(given && { tape: given }) });
+  report = await simulate({ seed, ...(chosenTape && { tape: chosenTape }) });
   [found] = report.violations;
   if (found) break;
 }

@@ -200,8 +200,8 @@ function record() {
     if (test?.findsAlone) tests[id] = test.name;
     if (test?.findsAlone && test.look > 1) looks[id] = test.look;
   }
-  const known = defects.map(({ id }) => id);
-  const kept = (kind) => Object.fromEntries(known.flatMap((id) => (id in kind ? [[id, kind[id]]] : [])));
+  const ids = defects.map(({ id }) => id);
+  const kept = (kind) => Object.fromEntries(ids.flatMap((id) => (id in kind ? [[id, kind[id]]] : [])));
   const sorted = { tests: kept(tests), looks: kept(looks), lives: kept(lives) };
   writeFileSync(`${FINDS}.${part}`, `${JSON.stringify(sorted, null, 2)}\n`);
   renameSync(`${FINDS}.${part}`, FINDS);

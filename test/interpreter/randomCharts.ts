@@ -119,7 +119,7 @@ export function randomChart(pick: Pick, id: string, child?: AnyStateMachine): An
   const config = {
     id,
     context: ({ input }: { input: RandomContext }) => ({ ...input }),
-    output: ({ event }: { event: object }) => ({ said: (event as { output?: unknown }).output }),
+    output: ({ event }: { event: object }) => ({ output: (event as { output?: unknown }).output }),
     initial: 't0',
     on: Object.fromEntries(pick(2) === 0 ? [['c', transition(`${id}-c`)]] : []),
     states: {

@@ -13,15 +13,15 @@ function journals(appends: readonly Append[] = [], deliveries: Delivery[] = []) 
   const calls: unknown[][] = [];
   let appended = 0;
   const inner: Journal = {
-    start: (...given) => void calls.push(['start', ...given]),
-    drop: (...given) => void calls.push(['drop', ...given]),
-    put: (...given) => void calls.push(['put', ...given]),
-    bell: (...given) => void calls.push(['bell', ...given]),
+    start: (...args) => void calls.push(['start', ...args]),
+    drop: (...args) => void calls.push(['drop', ...args]),
+    put: (...args) => void calls.push(['put', ...args]),
+    bell: (...args) => void calls.push(['bell', ...args]),
     take: () => deliveries.shift(),
-    append: (...given) => {
-      calls.push(['append', ...given]);
+    append: (...args) => {
+      calls.push(['append', ...args]);
       appended += 1;
-      return appends[appended - 1]?.(...given);
+      return appends[appended - 1]?.(...args);
     },
   };
   const lines: RecordedDelivery[] = [];
@@ -36,8 +36,8 @@ function journals(appends: readonly Append[] = [], deliveries: Delivery[] = []) 
 describe('a recording journal', () => {
   it('forwards every call with its arguments, and returns the answer', async () => {
     const stored = Promise.resolve();
-    const given = delivery('t');
-    const { journal, calls, ids } = journals([() => undefined, () => stored], [given]);
+    const delivered = delivery('t');
+    const { journal, calls, ids } = journals([() => undefined, () => stored], [delivered]);
     const request = { kind: 'timer', id: 't', ms: 5 } as const;
     const completion = { type: 'note', entries: [] } as const;
     const ring = (): void => undefined;
@@ -55,7 +55,7 @@ describe('a recording journal', () => {
       ['append', entries('a'), 1, false],
       ['append', entries('b'), 2, true],
     ]);
-    expect(journal.take()).toBe(given);
+    expect(journal.take()).toBe(delivered);
     expect(journal.take()).toBeUndefined();
     expect([...ids]).toEqual(['of this one']);
   });
@@ -117,12 +117,12 @@ describe('a recording journal', () => {
     const [first, second] = [entries('a'), entries('b')];
     journal.append(first, 1, false);
     const pending = journal.append(second, 2, false);
-    const lost = (given: readonly NewEntry[]): Completion => ({
+    const lost = (lostEntries: readonly NewEntry[]): Completion => ({
       type: 'append.failed',
       error: { code: 'store', message: '' },
-      lost: given,
+      lost: lostEntries,
     });
-    for (const given of [second, entries('b'), []]) journal.put(lost(given));
+    for (const lostEntries of [second, entries('b'), []]) journal.put(lost(lostEntries));
     const before = lines.slice(2);
     land();
     await pending;
@@ -135,15 +135,15 @@ describe('a recording journal', () => {
 
   it('writes copies: a later change of a delivery does not change the line, nor the reverse', () => {
     const event = { type: 'send', content: ['a'] };
-    const given: Delivery = { at: 5, completion: { type: 'act', event } };
-    const { journal, lines } = journals([], [given]);
+    const delivered: Delivery = { at: 5, completion: { type: 'act', event } };
+    const { journal, lines } = journals([], [delivered]);
     journal.take();
     event.content.push('b');
     expect(lines).toEqual([
       { kind: 'delivery', at: 5, completion: { type: 'act', event: { type: 'send', content: ['a'] } } },
     ]);
     Object.assign(lines[0] ?? {}, { completion: null });
-    expect(given.completion).toEqual({ type: 'act', event });
+    expect(delivered.completion).toEqual({ type: 'act', event });
   });
 });
 
@@ -155,7 +155,8 @@ describe('a replaying journal', () => {
     const { journal: _, calls } = journals();
     const inner: Journal = {
       ...({} as Journal),
-      append: (given, at) => void calls.push([given.map((each) => ('code' in each ? each.code : '')).join('+'), at]),
+      append: (appended, at) =>
+        void calls.push([appended.map((each) => ('code' in each ? each.code : '')).join('+'), at]),
     };
     const journal: Journal = replayingJournal(recording)(inner);
     for (const [index, step] of play.entries()) {
@@ -212,7 +213,7 @@ describe('a replaying journal', () => {
 
   it('starts, drops and rings nothing, reports the end of a run, and stops at an answer without a request', () => {
     const { journal: _, calls } = journals();
-    const inner = { start: (...given: unknown[]) => void calls.push(['start', ...given]) } as unknown as Journal;
+    const inner = { start: (...args: unknown[]) => void calls.push(['start', ...args]) } as unknown as Journal;
     const done = (id: string): RecordedDelivery => ({ kind: 'delivery', ...delivery(id) });
     const replaying = replayingJournal([done('a'), done('b'), done('a')])(inner);
     const journal: Journal = replaying;

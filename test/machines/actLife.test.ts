@@ -253,8 +253,8 @@ describe('what becomes of acts that the chart has not taken', () => {
     ['one act: a message that waits for the images of others is returned', [[direct, 'held']], 0, 'return'],
     ['an act that the chart has taken is not judged', [[direct, 'taken'], [resume]], 'cancel', '- withdraw'],
   ])('%s', (_, acts, by, fates) => {
-    const given = fatesOf(standing, pendingOf(acts), typeof by === 'string' ? by : { runId: runIdOf(by) });
-    expect(given.map((fate) => fate ?? '-').join(' ')).toBe(fates);
+    const actual = fatesOf(standing, pendingOf(acts), typeof by === 'string' ? by : { runId: runIdOf(by) });
+    expect(actual.map((fate) => fate ?? '-').join(' ')).toBe(fates);
   });
 
   it('an active run is not the one that would start', () => {

@@ -4,7 +4,7 @@ import { dropLost } from '../../machines/conversation/context.ts';
 import { freshCounters } from '../../machines/counters.ts';
 import { chartCases, conversationMachine, nextState } from '../../machines/index.ts';
 
-type Given = Parameters<typeof dropLost>[0];
+type ArgsOfDropLost = Parameters<typeof dropLost>[0];
 
 const approved = (callId: string) => ({ callId, suspension: 1, decision: { callId, action: 'approve' as const } });
 const retry = (callId: string) => ({ call: { callId, name: 'write' }, suspension: 0 });
@@ -30,7 +30,7 @@ const names = (held: Pick<typeof context, 'open' | 'retries' | 'queue'>): string
 ];
 const heldAfter = (lost: readonly object[]): string[] => {
   const event = { type: 'append.failed', lost, error: { code: 'store', message: 'full' } };
-  return names({ ...context, ...(dropLost({ context, event } as unknown as Given) as object) });
+  return names({ ...context, ...(dropLost({ context, event } as unknown as ArgsOfDropLost) as object) });
 };
 
 describe('after a failed append', () => {

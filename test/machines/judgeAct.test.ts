@@ -188,20 +188,20 @@ it.each(Object.keys(STATES))('each order of up to three acts from %s is judged a
       const chart = new Chart(state, policies);
       let judged = chart.standing;
       for (const act of order) {
-        const given =
+        const event =
           act === 'cancel'
             ? cancel
             : act === 'resume'
               ? ({ type: 'resume.requested' } as const)
               : accepted(judged, act);
-        if (!given) continue;
-        const outcome = judgeAct(judged, given);
+        if (!event) continue;
+        const outcome = judgeAct(judged, event);
         // After a message that resumes, the chart judges the next one as in an active run.
         const isLater = judged.resuming === true;
         judged = standingAfter(judged, outcome);
-        chart.take(given);
+        chart.take(event);
         if (!isLater && chart.answer !== outcome)
-          expect([order, policies, given.type, chart.answer]).toEqual([order, policies, given.type, outcome]);
+          expect([order, policies, event.type, chart.answer]).toEqual([order, policies, event.type, outcome]);
       }
       const { status, queued } = chart.standing;
       // The run of a message that resumes the cycle counts from the moment at which the chart takes the message.

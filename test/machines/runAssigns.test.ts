@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { freshCounters, SUB_AGENT_USAGE } from '../../machines/counters.ts';
 import { releaseLost } from '../../machines/run/assigns.ts';
 
-type Given = Parameters<typeof releaseLost>[0];
+type ArgsOfReleaseLost = Parameters<typeof releaseLost>[0];
 const held = (callId: string, suspension: number) => ({
   callId,
   suspension,
@@ -13,7 +13,7 @@ const decisions = [held('c1', 1), held('c1', 2), held('c2', 1)];
 const counters = { ...freshCounters, tokens: 150, costUsd: 3 };
 const release = (lost: readonly object[]) => {
   const event = { type: 'append.failed', lost, error: { code: 'store', message: 'full' } };
-  return releaseLost({ context: { decisions, counters }, event } as unknown as Given);
+  return releaseLost({ context: { decisions, counters }, event } as unknown as ArgsOfReleaseLost);
 };
 
 describe('after a failed append', () => {

@@ -118,7 +118,7 @@ export function differBehind(
   moved: readonly (readonly [was: Trace, now: Trace])[],
   asItWas: <T>(ask: () => T) => T,
   spend: () => boolean,
-  told: (now: Trace) => void,
+  onTrace: (now: Trace) => void,
 ): boolean {
   const keyOf = (was: Trace, now: Trace): string =>
     `${asItWas(() => walk.key(was.situation))} ${walk.key(now.situation)}`;
@@ -135,7 +135,7 @@ export function differBehind(
       const before = asItWas(() => nextOf(was, event));
       const next = nextOf(now, event);
       if (hashOf([asItWas(() => recordOf(before))]) !== hashOf([recordOf(next)])) {
-        told(next);
+        onTrace(next);
         return true;
       }
       const key = keyOf(before, next);

@@ -23,7 +23,7 @@ export interface Place {
   chart: number;
   start: number;
 }
-export interface Known extends Place {
+export interface WalkedPlace extends Place {
   readonly questions: readonly Question[];
   readonly walk?: Walk;
   readonly traces: readonly Trace[];
@@ -69,7 +69,7 @@ function beginnings(root: AnyStateMachine['root']): string[] {
 }
 
 /** The behaviour of the unchanged chart from one start. */
-function know(place: Place, passed: () => Passed): Known {
+function know(place: Place, passed: () => Passed): WalkedPlace {
   const subjects = drawnAt(place.chart);
   if (subjects) {
     const questions = batchOf(subjects, place.start, passed);
@@ -87,17 +87,17 @@ function know(place: Place, passed: () => Passed): Known {
 }
 
 /** All known answers, the smallest first: random subjects, then the starts of charts. */
-export function knowAll(passed: () => Passed): Known[] {
-  const sizeOf = ({ chart, start, steps }: Known): number => (chart < 0 ? start - 1_000 : steps.length);
+export function knowAll(passed: () => Passed): WalkedPlace[] {
+  const sizeOf = ({ chart, start, steps }: WalkedPlace): number => (chart < 0 ? start - 1_000 : steps.length);
   return places()
     .map((place) => know(place, passed))
     .sort((a, b) => sizeOf(a) - sizeOf(b));
 }
 
 /** The digests by file, as they would be committed. */
-export function digests(known: readonly Known[]): [file: string, text: string][] {
+export function digests(walkedPlaces: readonly WalkedPlace[]): [file: string, text: string][] {
   const tracesFrom = (chart: number): (readonly Trace[])[] => {
-    const own = known.filter((place) => place.chart === chart);
+    const own = walkedPlaces.filter((place) => place.chart === chart);
     return own.sort((a, b) => a.start - b.start).map(({ traces }) => traces);
   };
   return [
@@ -107,8 +107,8 @@ export function digests(known: readonly Known[]): [file: string, text: string][]
 }
 
 /** A clause that does not hold for the unchanged charts. */
-export function control(known: readonly Known[]): string | undefined {
-  for (const { chart, traces, questions } of known) {
+export function control(walkedPlaces: readonly WalkedPlace[]): string | undefined {
+  for (const { chart, traces, questions } of walkedPlaces) {
     const invariants = charts[chart]?.invariants ?? [];
     for (const trace of traces) {
       const broken = firstBroken(invariants, trace);
@@ -124,7 +124,7 @@ export function control(known: readonly Known[]): string | undefined {
 const STEPS_MAX = 800;
 
 /** The effects of a mistake from one start. An unchanged step after unchanged steps breaks no clause now. */
-function judgeStart(place: Known, verdict: Verdict, machine: AnyStateMachine | undefined, most: number): number {
+function judgeStart(place: WalkedPlace, verdict: Verdict, machine: AnyStateMachine | undefined, most: number): number {
   const { machine: chart, invariants = [] } = charts[place.chart] ?? {};
   const name = `${chart?.id} ${place.start + 1}`;
   const remainingCounts = new Map<string, number>();
@@ -160,7 +160,7 @@ interface Changes {
   comes: boolean;
 }
 function askAgain(
-  { chart, start, questions }: Known,
+  { chart, start, questions }: WalkedPlace,
   place: number,
   verdict: Verdict,
   spend: (isDrawn: boolean) => boolean,
@@ -199,15 +199,15 @@ const brokeWith = (error: unknown): string => `B24: the chart broke: ${String(er
  * mistake.
  */
 export function judgeFunction(
-  known: readonly Known[],
+  walkedPlaces: readonly WalkedPlace[],
   place: number,
   atMost: number,
   asItWas: <T>(ask: () => T) => T,
 ): Verdict & { unreached?: true } {
-  const passing = known.filter(({ questions }) => questions.some(({ passed }) => isIn(passed, place)));
+  const passing = walkedPlaces.filter(({ questions }) => questions.some(({ passed }) => isIn(passed, place)));
   if (passing.length === 0) return { unreached: true };
   const verdict: Verdict = {};
-  const changed: [Known, Changes][] = [];
+  const changed: [WalkedPlace, Changes][] = [];
   // Random subjects need no walk, and are always checked.
   let remainingSteps = atMost;
   const spend = (isDrawn = false): boolean => {
@@ -221,12 +221,12 @@ export function judgeFunction(
   }
   remainingSteps = atMost;
   for (const [{ chart, start, walk }, { moved }] of changed) {
-    const told = (now: Trace): void => {
+    const onTrace = (now: Trace): void => {
       verdict.digest = `${chart} ${start + 1}`;
       verdict.invariant = firstBroken(charts[chart]?.invariants ?? [], now);
     };
     try {
-      if (walk && differBehind(walk, moved, asItWas, spend, told)) return verdict;
+      if (walk && differBehind(walk, moved, asItWas, spend, onTrace)) return verdict;
     } catch (error) {
       return { digest: `${chart} ${start + 1}`, invariant: brokeWith(error) };
     }
@@ -236,10 +236,10 @@ export function judgeFunction(
 }
 
 /** A mistake in code that runs while the given modules load: everything is checked, the parts `near` it first. */
-export function judgeLoaded(known: readonly Known[], near: readonly number[], atMost: number): Verdict {
-  const isNear = ({ questions }: Known): boolean =>
+export function judgeLoaded(walkedPlaces: readonly WalkedPlace[], near: readonly number[], atMost: number): Verdict {
+  const isNear = ({ questions }: WalkedPlace): boolean =>
     questions.some(({ passed }) => near.some((place) => isIn(passed, place)));
-  for (const part of [known.filter(isNear), known.filter((place) => !isNear(place))]) {
+  for (const part of [walkedPlaces.filter(isNear), walkedPlaces.filter((place) => !isNear(place))]) {
     for (const place of part) {
       const subjects = drawnAt(place.chart);
       const verdict = subjects && judgeBatch(subjects, place);
@@ -251,17 +251,22 @@ export function judgeLoaded(known: readonly Known[], near: readonly number[], at
   }
   return {};
 }
-function judgeBatch(subjects: Drawn, { start, questions }: Known): Verdict {
+function judgeBatch(subjects: Drawn, { start, questions }: WalkedPlace): Verdict {
   const now = batchOf(subjects, start, () => new Uint8Array());
   const changed = now.find(({ seen }, at) => seen !== questions[at]?.seen);
   return changed ? { digest: subjects.name, invariant: changed.again().broken() } : {};
 }
 
 /** Checks one start after the other, until both detectors have found the mistake, or the limit of steps is reached. */
-function judge(known: readonly Known[], atMost: number, forClauses: number, machine?: AnyStateMachine): Verdict {
+function judge(
+  walkedPlaces: readonly WalkedPlace[],
+  atMost: number,
+  forClauses: number,
+  machine?: AnyStateMachine,
+): Verdict {
   const verdict: Verdict = {};
   let remainingChecks = forClauses;
-  for (const place of known) {
+  for (const place of walkedPlaces) {
     try {
       remainingChecks -= judgeStart(place, verdict, machine, remainingChecks);
     } catch (error) {
@@ -285,11 +290,16 @@ export const mutantNames = (): ChartMutantName[] =>
     [...chartMutants(machine)].map(({ name, what, source }) => ({ chart, name, what, source })),
   );
 const built = new Map<number, readonly { build(): AnyStateMachine }[]>();
-export function judgeMutant(chart: number, index: number, known: readonly Known[], atMost: number): Verdict {
+export function judgeMutant(
+  chart: number,
+  index: number,
+  walkedPlaces: readonly WalkedPlace[],
+  atMost: number,
+): Verdict {
   const machine = charts[chart]?.machine;
   if (!machine) return {};
   const mutants = built.get(chart) ?? [...chartMutants(machine)];
   built.set(chart, mutants);
   const mutant = mutants[index];
-  return mutant ? judge(known, atMost, STEPS_MAX, mutant.build()) : {};
+  return mutant ? judge(walkedPlaces, atMost, STEPS_MAX, mutant.build()) : {};
 }

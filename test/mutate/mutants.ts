@@ -19,8 +19,8 @@ export interface Mutant {
 
 const siblings = (node: Node): Node[] =>
   Object.values((node.parent?.states ?? {}) as Record<string, Node>).filter((other) => other !== node);
-const listOf = (given: unknown): readonly unknown[] =>
-  given === undefined ? [] : Array.isArray(given) ? given : [given];
+const listOf = (value: unknown): readonly unknown[] =>
+  value === undefined ? [] : Array.isArray(value) ? value : [value];
 
 /** `decide`, `log resultEntries`, or the kind of the action. */
 function nameOfAction(action: unknown): string {

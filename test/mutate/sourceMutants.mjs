@@ -221,11 +221,11 @@ function placesIn(file, text) {
   const places = new Map();
   const lineOf = (at) => text.slice(0, at).split('\n').length;
   const owners = [];
-  const note = (inFunction, kind, node, what, becomes, said = node) => {
+  const note = (inFunction, kind, node, what, becomes, shownNode = node) => {
     const key = `${node.start}-${node.end}`;
     const place = places.get(key) ?? { kind, start: node.start, end: node.end, mistakes: [] };
     places.set(key, place);
-    const was = text.slice(said.start, said.end).replace(/\s+/g, ' ');
+    const was = text.slice(shownNode.start, shownNode.end).replace(/\s+/g, ' ');
     place.mistakes.push({
       file,
       owner: owners.join('.'),

@@ -1,7 +1,7 @@
 /** The rules that apply to every chart. Each rule names its clause (docs/internals/ids.md, Clauses in test names). */
 import { type EffectRequest, type EffectValue, nextState } from '../../machines/index.ts';
 import { documentEdges, extraEdges, superstateEdges } from '../support/documentEdges.ts';
-import { type ChartInvariant, type Trace, told } from './edgeTrace.ts';
+import { type ChartInvariant, stepsInWords, type Trace } from './edgeTrace.ts';
 import { hold } from './invariants.ts';
 
 const json = (value: unknown): string => JSON.stringify(value);
@@ -196,7 +196,7 @@ export const anyChart: readonly ChartInvariant[] = [
     says: 'B24: a chart that is not at rest has an open request or a child; at the end nothing is open',
     holds: (trace) => {
       const { state, requests } = trace.situation;
-      hold(state.status !== 'error', `the chart broke: ${told(trace)}`);
+      hold(state.status !== 'error', `the chart broke: ${stepsInWords(trace)}`);
       const open = requests.map(({ id }) => id);
       if (state.status === 'done') return hold(open.length === 0, `open at the end: ${open}`);
       const rests = ['idle', 'waiting'].some((name) => namesOf(state.value)[0] === name);

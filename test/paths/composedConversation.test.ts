@@ -18,7 +18,7 @@ const ends = (entries: readonly LogEntry[]): string[] =>
     entry.type === 'run-stop' ? [entry.reason] : entry.type === 'run-suspended' ? ['suspended'] : [],
   );
 
-function known(entries: readonly LogEntry[]): LogState {
+function logStateOf(entries: readonly LogEntry[]): LogState {
   const knowledge = emptyLogState();
   for (const entry of entries) applyEntry(knowledge, entry);
   return knowledge;
@@ -46,7 +46,7 @@ const callsOf = (open: ConversationInput['open']) => ({
 function atRest({ ride }: Play): void {
   const { state, journal } = ride;
   expect(state.matches('busy' as never)).toBe(false);
-  const knowledge = known(journal.entries);
+  const knowledge = logStateOf(journal.entries);
   const { queue, open } = state.context as ConversationInput;
   expect(queue.map(({ messageId }) => messageId)).toEqual(knowledge.queue.map(({ messageId }) => messageId));
   expect(state.matches('waiting')).toBe(knowledge.cycle === 'suspended');

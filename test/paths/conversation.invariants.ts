@@ -28,12 +28,12 @@ import {
   rewindsAtRest,
   same,
   sentOf,
+  sentTo,
   spentOf,
   startOf,
   sumsOf,
   superseder,
   supersedes,
-  toldTo,
   wasIn,
 } from './conversationFacts.ts';
 import type { ChartInvariant, Trace } from './edgeTrace.ts';
@@ -172,7 +172,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
         trace.now('message-queued').map((entry) => [entry.messageId, entry.kind, entry.content]),
         due,
       );
-      const steered = toldTo(trace, 'run').flatMap((event) =>
+      const steered = sentTo(trace, 'run').flatMap((event) =>
         event.type === 'message.steered' ? [(event as unknown as { message: unknown }).message] : [],
       );
       const isActive = json(trace.before?.state.value) === '{"busy":"active"}';
@@ -192,14 +192,14 @@ export const conversationInvariants: readonly ChartInvariant[] = [
         trace.now('message-returned').map((entry) => [entry.messageId, entry.why]),
         listed ? [[messageId, why]] : closed,
       );
-      const returned = toldTo(trace, 'run').filter((event) => event.type === 'message.returned');
+      const returned = sentTo(trace, 'run').filter((event) => event.type === 'message.returned');
       hold(returned.length === (listed && wasIn(trace) === 'busy' ? 1 : 0), `${returned.length} are told`);
     },
   },
   {
     says: 'semantics 7: a cancel or a close while busy is told to the run once, with what was streamed; when idle it is nothing',
     holds: (trace) => {
-      const cancels = toldTo(trace, 'run').filter(({ type }) => type === 'run.cancelled');
+      const cancels = sentTo(trace, 'run').filter(({ type }) => type === 'run.cancelled');
       const { type, withdrawn } = cameOf(trace);
       const isFirst = isCancel(trace) && json(trace.before?.state.value) === '{"busy":"active"}';
       const isCancelled = isFirst || (withdrawn === true && startOf(trace) !== undefined);
@@ -316,7 +316,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
         trace.now('decision').map((entry) => [entry.callId, entry.suspension, entry.decision]),
         due,
       );
-      const decisions = toldTo(trace, 'run').flatMap((event) =>
+      const decisions = sentTo(trace, 'run').flatMap((event) =>
         event.type === 'decision.arrived' ? [(event as unknown as { held: unknown }).held] : [],
       );
       same('told', decisions, wasIn(trace) === 'busy' && due.length > 0 ? [held] : []);
@@ -389,7 +389,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
     says: 'semantics 5: what could not be stored is an error of the conversation at rest, and the run under way hears of its own',
     holds: (trace) => {
       const { type, lost, error } = cameOf(trace) as { type: string; lost?: NewEntry[]; error?: unknown };
-      const passedOn = toldTo(trace, 'run').filter((event) => event.type === 'append.failed');
+      const passedOn = sentTo(trace, 'run').filter((event) => event.type === 'append.failed');
       const isOwn =
         type === 'append.failed' &&
         (lost?.length === 0 || lost?.some(({ runId, type: what }) => what === 'decision' || runId === lastRun(trace)));
@@ -402,7 +402,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
   {
     says: 'semantics 5: an executor that failed is told to the run under way',
     holds: (trace) => {
-      const passedOn = toldTo(trace, 'run').filter((event) => event.type === 'effect.failed');
+      const passedOn = sentTo(trace, 'run').filter((event) => event.type === 'effect.failed');
       same('told', passedOn, cameOf(trace).type === 'effect.failed' && wasIn(trace) === 'busy' ? [trace.event] : []);
     },
   },
@@ -420,7 +420,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       hold(trace.now('extension').length === (due ? 1 : 0), 'its use is logged');
       const busy = wasIn(trace) === 'busy';
       for (const { runId } of due ? trace.log : []) same('of the run', runId, busy ? lastRun(trace) : null);
-      const passedOn = toldTo(trace, 'run').filter((event) => event.type === 'sub-agent.changed');
+      const passedOn = sentTo(trace, 'run').filter((event) => event.type === 'sub-agent.changed');
       hold(passedOn.length === (due && busy ? 1 : 0), `${passedOn.length} are told`);
       const run = startOf(trace);
       const { of } = cameOf(trace) as { of?: Continued };

@@ -49,8 +49,8 @@ export const sentOf = (trace: Trace): Sent | undefined =>
 /** Returns true for a decision or settlement that is new to the log. */
 export const isAccepted = (trace: Trace): boolean => ['applied', 'held'].includes(String(cameOf(trace).receipt));
 export const startOf = ({ spawned: [first] }: Trace): RunInput | undefined => first?.input as RunInput | undefined;
-export const toldTo = ({ told }: Trace, to: string): readonly { type: string }[] =>
-  told.flatMap((sent) => (sent.to === to ? [sent.event] : []));
+export const sentTo = ({ sentEvents }: Trace, to: string): readonly { type: string }[] =>
+  sentEvents.flatMap((sent) => (sent.to === to ? [sent.event] : []));
 export const endOf = ({ event }: Trace): RunChartOutput | undefined =>
   event?.type === 'xstate.done.actor.run' ? (event as unknown as { output: RunChartOutput }).output : undefined;
 export const idsOf = (calls: readonly { call: { callId: string } }[]): string[] => calls.map(({ call }) => call.callId);

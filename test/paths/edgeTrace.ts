@@ -28,7 +28,7 @@ export class Trace {
   /** The step's appends, requests, new children, and messages to its parent and children. */
   readonly log: readonly NewEntry[];
   readonly asked: readonly EffectRequest[];
-  readonly told: readonly Sent[];
+  readonly sentEvents: readonly Sent[];
   readonly spawned: readonly Spawned[];
   /** The vertex after the step. It is equal for equal futures, as far as guards can distinguish them. */
   vertex = '';
@@ -44,7 +44,7 @@ export class Trace {
     const { effects } = situation;
     this.log = loggedBy(effects);
     this.asked = startedBy(effects);
-    this.told = sentBy(effects);
+    this.sentEvents = sentBy(effects);
     this.spawned = [...effects.flatMap((effect) => (effect.type === 'spawn' ? [effect] : [])), ...this.#assigned()];
     this.entries = [...withoutLost(before?.entries ?? [], event), ...this.log];
   }
@@ -181,7 +181,7 @@ export interface ChartInvariant {
 }
 
 /** Returns a step in words, for messages. */
-export const told = ({ steps }: Trace): string =>
+export const stepsInWords = ({ steps }: Trace): string =>
   steps
     .map(({ event, answer, state }) => {
       const value = JSON.stringify(state.value);

@@ -31,8 +31,8 @@ export const responseStateInvariants: readonly ChartInvariant[] = [
   },
   {
     says: 'it follows a request and acts on nothing',
-    holds: ({ log, asked, told, spawned }) => {
-      hold(log.length + asked.length + told.length + spawned.length === 0, 'it acts');
+    holds: ({ log, asked, sentEvents, spawned }) => {
+      hold(log.length + asked.length + sentEvents.length + spawned.length === 0, 'it acts');
     },
   },
 ];

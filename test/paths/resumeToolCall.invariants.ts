@@ -143,7 +143,7 @@ export const resumeToolCallInvariants: readonly ChartInvariant[] = [
     says: 'run-lifecycle, ClearResolved: the run hears of each call as it is settled, with what it came to',
     holds: (trace) => {
       const sent = trace.steps.flatMap((step) =>
-        step.told.flatMap(({ to, event }) =>
+        step.sentEvents.flatMap(({ to, event }) =>
           event.type === 'call.settled' && to === 'parent'
             ? [(event as unknown as { output: ToolCallOutput }).output]
             : [],

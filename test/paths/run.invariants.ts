@@ -81,7 +81,7 @@ export const runInvariants: readonly ChartInvariant[] = [
         ['run.cancelled', 'append.failed', 'effect.failed'].includes(trace.event?.type ?? '') ||
         (cameAs(trace, 'timer.elapsed') && exitLike(trace));
       const running = trace.before?.state.matches({ active: { ToolRound: 'running' } } as never) === true;
-      const stops = trace.told.filter(({ to, event }) => to === 'round' && event.type === 'round.stopped');
+      const stops = trace.sentEvents.filter(({ to, event }) => to === 'round' && event.type === 'round.stopped');
       hold(stops.length === (ended && running ? 1 : 0), `${stops.length} are told`);
       if (ended && running) same('it waits', trace.state.value, trace.before?.state.value);
     },
@@ -205,7 +205,7 @@ export const runInvariants: readonly ChartInvariant[] = [
         ? waiting.slice(0, all ? undefined : 1).map(({ messageId }) => messageId)
         : [];
       same('delivered', logged, due);
-      const sentToParent = trace.told.flatMap(({ to, event }) =>
+      const sentToParent = trace.sentEvents.flatMap(({ to, event }) =>
         event.type === 'steers.delivered' && to === 'parent'
           ? (event as unknown as { messages: { messageId: string }[] }).messages
           : [],
@@ -420,7 +420,7 @@ export const runInvariants: readonly ChartInvariant[] = [
   {
     says: 'semantics 2, steerAt: a steer in a round is told to it under afterTool, and to nobody else',
     holds: (trace) => {
-      const steered = trace.told.filter(({ event }) => event.type === 'round.steered');
+      const steered = trace.sentEvents.filter(({ event }) => event.type === 'round.steered');
       const running = trace.before?.state.matches({ active: { ToolRound: 'running' } } as never) === true;
       const due =
         cameAs(trace, 'message.steered') && running && inputOf(trace).settings.policies.steerAt === 'afterTool';

@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { sampled } from '../support/tier.ts';
 import { digestOf, startLine, stepsOf } from './chartDigest.ts';
 import type { Judged } from './charts.ts';
-import { type ChartInvariant, type Trace, told, tracesOf } from './edgeTrace.ts';
+import { type ChartInvariant, stepsInWords, type Trace, tracesOf } from './edgeTrace.ts';
 
 /** The number of failing steps that a clause reports. */
 const SHOWN = 5;
@@ -20,7 +20,7 @@ function broken({ holds }: ChartInvariant, traces: readonly Trace[]): string[] {
     try {
       holds(trace);
     } catch (error) {
-      failures.push(`${error instanceof Error ? error.message : error}: ${told(trace)}`);
+      failures.push(`${error instanceof Error ? error.message : error}: ${stepsInWords(trace)}`);
       if (failures.length === SHOWN) break;
     }
   }

@@ -241,7 +241,9 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
       hold(request.outcome === due.outcome, `of ${request.outcome}`);
       const [code, content] = due.outcome === 'suspended' ? [undefined, []] : [due.code, due.content];
       hold(request.code === code && same(request.content, content), 'it hears the result');
-      const concluded = trace.steps.flatMap((step) => step.told.filter(({ event }) => event.type === 'call.concluded'));
+      const concluded = trace.steps.flatMap((step) =>
+        step.sentEvents.filter(({ event }) => event.type === 'call.concluded'),
+      );
       hold(concluded.length === 1, 'the round is told what the call has come to, before a plugin hears of it');
       const [{ event }] = concluded as [Sent];
       const { output } = event as unknown as { output: ToolCallOutput };

@@ -79,12 +79,12 @@ export const toolRoundInvariants: readonly ChartInvariant[] = [
   },
   {
     says: 'semantics 14: the run receives a suspension immediately, and nothing else',
-    holds: ({ event, told }) => {
+    holds: ({ event, sentEvents }) => {
       const output = event?.type.startsWith('xstate.done.actor.')
         ? (event as unknown as { output: ToolCallOutput }).output
         : undefined;
       const due = output?.outcome === 'suspended' ? [output] : [];
-      const heard = told.map((sent) =>
+      const heard = sentEvents.map((sent) =>
         sent.event.type === 'call.suspended' && sent.to === 'parent'
           ? (sent.event as unknown as { output: unknown }).output
           : sent,
