@@ -105,7 +105,7 @@ const askCustomer = defineTool({
   parameters: z.object({ question: z.string().max(200) }),
   execute: (_, { decision }) =>
     decision
-      ? { said: decision.action === 'answer' ? decision.payload : null }
+      ? { answer: decision.action === 'answer' ? decision.payload : null }
       : toolResult.pending({ reason: 'form' }),
 });
 const refundGate = {

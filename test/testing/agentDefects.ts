@@ -396,11 +396,11 @@ const policies: readonly DefectiveAgent[] = [
       pay(ledger, { execute: ({ to, euros }: { to: string; euros: number }) => ledger.add(to, euros * 2) }),
     ],
     check: ({ log }) => {
-      const said = log.flatMap((entry) =>
+      const callArgs = log.flatMap((entry) =>
         entry.type === 'agent-output' && entry.item.type === 'tool-call' ? [entry.item.args] : [],
       );
       const paid = log.some((entry) => entry.type === 'tool-result' && entry.outcome === 'succeeded');
-      if (paid && said.length > 0) throw new Error('check: what was paid is not what was said');
+      if (paid && callArgs.length > 0) throw new Error('check: what was paid is not what was said');
     },
   })),
 ];

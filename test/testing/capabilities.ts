@@ -210,12 +210,12 @@ export function reachOf(capabilities: readonly Capability[]): Set<string> {
 /** Returns for each transition the first capability that opens it. */
 export function reach(): { [key: string]: string } {
   const [looking, without] = [reachOf([]), reachOf([WITHOUT_CONTEXT])];
-  const known = new Set([...looking].filter((key) => without.has(key)));
+  const reached = new Set([...looking].filter((key) => without.has(key)));
   const found: { [key: string]: string } = {};
   const learn = (opened: ReadonlySet<string>, needs: string): void => {
     for (const key of opened) {
-      if (known.has(key)) continue;
-      known.add(key);
+      if (reached.has(key)) continue;
+      reached.add(key);
       found[key] = needs;
     }
   };

@@ -295,24 +295,24 @@ it.each([
 describe('a test that is made of a log', () => {
   const entry = (type: string, fields: object = {}, seq = 0) =>
     ({ seq, at: 1, conversationId: 'c', runId: 'r', type, ...fields }) as never;
-  const said = (text: string) =>
+  const userMessage = (text: string) =>
     entry('user-message', { messageId: 'm', kind: 'direct', content: [{ type: 'text', text }] });
   const stop = (reason: string, cause?: string) => entry('run-stop', { reason, ...(cause && { cause }) });
 
   it.each([
     [
-      [said('go'), stop('completed', 'end_turn')],
+      [userMessage('go'), stop('completed', 'end_turn')],
       "'a request comes: completed'",
       "expect(result.reason).toBe('completed')",
     ],
-    [[said('go'), stop('completed', 'plugin')], 'completed (plugin)', "toBe('completed')"],
-    [[said('go'), stop('error', 'model')], 'error (model)', "toBe('error')"],
+    [[userMessage('go'), stop('completed', 'plugin')], 'completed (plugin)', "toBe('completed')"],
+    [[userMessage('go'), stop('error', 'model')], 'error (model)', "toBe('error')"],
     [
-      [said('go'), entry('run-suspended', { waiting: ['a'] })],
+      [userMessage('go'), entry('run-suspended', { waiting: ['a'] })],
       ': waiting',
       "expect(result.termination).toBe('Suspended')",
     ],
-    [[said('go')], ': open', "expect(result.termination).toBe('Suspended')"],
+    [[userMessage('go')], ': open', "expect(result.termination).toBe('Suspended')"],
   ])('expects the end of the log: %#', (log, name, expected) => {
     const text = testOf(log);
     expect(text).toContain(name);
@@ -323,14 +323,14 @@ describe('a test that is made of a log', () => {
   it.each(["it's", 'a "b"', 'a\nb', 'a\\b', '`a` $b', '\u2028'])(
     'quotes what a person wrote, so that it is the same again: %j',
     (text) => {
-      const literal = /\{ do: 'send', text: ('.*') \}/s.exec(testOf([said(text)]))?.[1] ?? '';
+      const literal = /\{ do: 'send', text: ('.*') \}/s.exec(testOf([userMessage(text)]))?.[1] ?? '';
       // biome-ignore lint/security/noGlobalEval: the text is the file that a person would run.
       expect(globalThis.eval(literal)).toBe(text);
     },
   );
 
   it('says that a secret is missing, and only then', () => {
-    expect(testOf([said('key [redacted]')])).toContain('// [redacted] stands for a secret');
+    expect(testOf([userMessage('key [redacted]')])).toContain('// [redacted] stands for a secret');
   });
 
   it.each([
@@ -344,7 +344,7 @@ describe('a test that is made of a log', () => {
     const call = entry('agent-output', { item: { type: 'tool-call', callId: 'c1', name: 'note', args } });
     const usage = { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
     const replied = entry('model-reply', { turn: 1, model: 'm', finish: 'tool-calls', usage, costUsd: null });
-    const log = [said('go'), call, replied];
+    const log = [userMessage('go'), call, replied];
     expect(scriptOf(log).at(-1)).toEqual({ do: 'reply', calls: [{ name: 'note', args }] });
     expect(testOf(log)).toContain(`{ do: 'reply', calls: [{ name: 'note', args: ${literal} }] },`);
   });

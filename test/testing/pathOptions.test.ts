@@ -22,8 +22,8 @@ const agent = (world: AgentWorld) => createAgent({ tools: [act], ...world });
 const send = { do: 'send' };
 const configuration = { name: 'ConfigurationError', code: 'configuration' };
 
-async function refused(made: Promise<unknown>, said: string): Promise<void> {
-  await expect(made).rejects.toThrow(said);
+async function refused(made: Promise<unknown>, message: string): Promise<void> {
+  await expect(made).rejects.toThrow(message);
   await expect(made).rejects.toMatchObject(configuration);
 }
 
@@ -53,8 +53,8 @@ describe('a script', () => {
     [[send, { do: 'cancel', during: 'runEnds' }], 'during must be one of'],
     [[send, { do: 'cancel', call: 1 }], 'move 2 (cancel): call is unknown'],
     [[{ do: 'send', fills: -1 }], 'fills must be a number of at least 0'],
-  ])('%j is refused: %s', async (script, said) => {
-    await refused(runScript(agent, script as never), said);
+  ])('%j is refused: %s', async (script, message) => {
+    await refused(runScript(agent, script as never), message);
   });
 });
 
@@ -77,10 +77,10 @@ describe('an option', () => {
     ['expect', { act: 'runs' }, 'expect.act must be a function'],
     ['stubs', ['pay'], 'stubs names the tool pay'],
     ['stubs', 'none', "stubs must be 'all' or a list of names"],
-  ])('%s: %j is refused by both calls', async (name, value, said) => {
+  ])('%s: %j is refused by both calls', async (name, value, message) => {
     const options = { [name]: value } as AgentPathsOptions;
-    await refused(agentPaths(agent, options), said);
-    await refused(runScript(agent, [send] as never, options), said);
+    await refused(agentPaths(agent, options), message);
+    await refused(runScript(agent, [send] as never, options), message);
   });
 
   it('that is not in an object is refused, as is what makes no agent', async () => {
@@ -143,8 +143,8 @@ describe('a scripted model', () => {
     [[{ parts: [{ type: 'text', text: 'a' }] }], 'reply 1: parts[0].type must be one of "text-delta"'],
     [[{ parts: [{ type: 'text-delta' }] }], 'reply 1: parts[0].text must be a string'],
     [[{ parts: [{ type: 'tool-call', callId: 'a', name: 'b', args: {} }] }], 'parts[0].args must be a string'],
-  ])('%j is refused: %s', (replies, said) => {
-    expect(() => scriptedModel(replies as never)).toThrow(said);
+  ])('%j is refused: %s', (replies, message) => {
+    expect(() => scriptedModel(replies as never)).toThrow(message);
   });
 
   it('refuses what a function returns when it is called', () => {

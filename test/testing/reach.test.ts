@@ -40,8 +40,8 @@ it('names transitions that there are, and capabilities that open them', () => {
   expect(plugins.length).toBeGreaterThan(2);
   for (const plugin of proves ? plugins : plugins.slice(0, 1)) {
     const opened = reachOf([...CAPABILITIES.slice(0, 1), plugin]);
-    const said = Object.keys(REACH).filter((key) => REACH[key] === plugin.needs);
-    expect(said.filter((key) => !opened.has(key))).toEqual([]);
+    const expected = Object.keys(REACH).filter((key) => REACH[key] === plugin.needs);
+    expect(expected.filter((key) => !opened.has(key))).toEqual([]);
   }
 });
 

@@ -87,15 +87,15 @@ async function lived(seed: number): Promise<readonly LogEntry[]> {
 describe('random conversations', () => {
   it('are told again by the scripts of their logs', async () => {
     const different: string[] = [];
-    const said = new Set<string>();
+    const moveKinds = new Set<string>();
     for (let seed = 1; seed <= volume.retold; seed++) {
       const log = await lived(seed);
       const script = scriptOf(log);
       for (const move of script)
-        said.add(`${move.do} ${'made' in move ? move.made : ''}${'how' in move ? move.how : ''}`);
+        moveKinds.add(`${move.do} ${'made' in move ? move.made : ''}${'how' in move ? move.how : ''}`);
       const [is, was] = [
         await runScript(make, script).then(
-          (told) => courseOf(told.log),
+          (outcome) => courseOf(outcome.log),
           (error: Error) => [error.message],
         ),
         courseOf(log),
@@ -104,7 +104,7 @@ describe('random conversations', () => {
       if (at >= 0 || is.length !== was.length)
         different.push(`${seed}: ${was[at]} became ${is[at] ?? is.at(-1)} behind ${was[at - 1]}`);
     }
-    expect(said.size).toBeGreaterThan(11);
+    expect(moveKinds.size).toBeGreaterThan(11);
     expect(different.length / volume.retold).toBeLessThanOrEqual(0.01);
   });
 });

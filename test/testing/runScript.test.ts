@@ -26,13 +26,13 @@ describe('a story told in moves', () => {
       { do: 'tool', call: 1 },
       answer,
     ];
-    const told = await runScript(bank.agent(), script, { outside: bank.outside });
-    expect(told.path.name).toBe(
+    const outcome = await runScript(bank.agent(), script, { outside: bank.outside });
+    expect(outcome.path.name).toBe(
       'the model calls transfer({"to":"landlord","euros":900}), transfer is approved, it is resumed, transfer ends, the model answers: completed',
     );
-    expect(told.result.termination).toBe('NaturalEnd');
+    expect(outcome.result.termination).toBe('NaturalEnd');
     expect(bank.transfers).toEqual([rent]);
-    expect(outcomes(told)).toEqual(['call1 succeeded']);
+    expect(outcomes(outcome)).toEqual(['call1 succeeded']);
   });
 
   it('says where the conversation stands where a move cannot come', async () => {
@@ -45,32 +45,32 @@ describe('a story told in moves', () => {
   it('holds each tool until its move, so that the story decides who ends first', async () => {
     const bank = new Bank();
     const both = calls(['balance', {}], ['plan', { name: 'rent' }]);
-    const told = await runScript(bank.agent(), [
+    const outcome = await runScript(bank.agent(), [
       send,
       both,
       { do: 'tool', call: 2 },
       { do: 'tool', call: 1, made: 'fail' },
       answer,
     ]);
-    expect(outcomes(told)).toEqual(['call2 succeeded', 'call1 failed']);
+    expect(outcomes(outcome)).toEqual(['call2 succeeded', 'call1 failed']);
   });
 
   it('lets a tool time out, fails a model, and lets the waits of retries pass at once', async () => {
     const bank = new Bank();
-    const told = await runScript(bank.agent(), [
+    const outcome = await runScript(bank.agent(), [
       send,
       { do: 'modelFails', retryable: true },
       calls(['balance', {}]),
       { do: 'tool', call: 1, made: 'timeOut' },
       answer,
     ]);
-    expect(told.log.flatMap((entry) => (entry.type === 'tool-result' ? [entry.code] : []))).toEqual(['timeout']);
-    expect(told.log.some(({ type }) => type === 'model-retry')).toBe(true);
+    expect(outcome.log.flatMap((entry) => (entry.type === 'tool-result' ? [entry.code] : []))).toEqual(['timeout']);
+    expect(outcome.log.some(({ type }) => type === 'model-retry')).toBe(true);
   });
 
   it('takes back the message that waits last, whatever was delivered since it was sent', async () => {
     const bank = new Bank();
-    const told = await runScript(bank.agent(), [
+    const outcome = await runScript(bank.agent(), [
       send,
       calls(['balance', {}]),
       { do: 'followUp', text: 'And then?' },
@@ -79,8 +79,8 @@ describe('a story told in moves', () => {
       { do: 'takeBack' },
       answer,
     ]);
-    expect(told.result.termination).toBe('NaturalEnd');
-    const messages = told.log.flatMap((entry) =>
+    expect(outcome.result.termination).toBe('NaturalEnd');
+    const messages = outcome.log.flatMap((entry) =>
       entry.type === 'user-message' || entry.type === 'message-returned' ? [entry.type] : [],
     );
     expect(messages).toEqual(['user-message', 'user-message', 'message-returned']);
@@ -95,18 +95,18 @@ describe('a story told in moves', () => {
 
   it('brings a move into the middle of a phase, and of the storing of an end', async () => {
     const heard: string[] = [];
-    const told = async (...script: Move[]): Promise<PathOutcome> => {
+    const play = async (...script: Move[]): Promise<PathOutcome> => {
       const plugin = { name: 'slow', runEnd: () => void heard.push('end') };
       const { tools } = new Bank();
       return runScript((world) => createAgent({ tools, plugins: [plugin], ...world }), script);
     };
     const waits = [send, calls(['transfer', rent])];
-    const inPhase = await told(...waits, { do: 'cancel', during: 'runEnd' });
+    const inPhase = await play(...waits, { do: 'cancel', during: 'runEnd' });
     expect(inPhase.path.name).toContain('it is cancelled during runEnd');
     expect([inPhase.pending, outcomes(inPhase), heard.length]).toEqual([[], ['call1 cancelled'], 1]);
-    const stored = await told(...waits, { do: 'cancel', during: 'storing' });
+    const stored = await play(...waits, { do: 'cancel', during: 'storing' });
     expect(outcomes(stored)).toEqual(['call1 cancelled']);
-    await expect(told(...waits, { do: 'cancel', during: 'afterInference' })).rejects.toThrow(
+    await expect(play(...waits, { do: 'cancel', during: 'afterInference' })).rejects.toThrow(
       'nothing is under way in afterInference; the conversation is waiting, call 1 waits for a decision',
     );
   });
@@ -115,9 +115,9 @@ describe('a story told in moves', () => {
     const { tools } = new Bank();
     const agent = (world: AgentWorld) => createAgent({ tools, ...world });
     const full: Move[] = [{ do: 'send', fills: 0.86 }, calls(['balance', {}]), { do: 'tool', call: 1 }];
-    const told = await runScript(agent, [...full, { do: 'sumUp' }, answer]);
-    expect(told.log.filter(({ type }) => type === 'compaction')).toHaveLength(1);
-    expect(told.path.name).toMatch(
+    const outcome = await runScript(agent, [...full, { do: 'sumUp' }, answer]);
+    expect(outcome.log.filter(({ type }) => type === 'compaction')).toHaveLength(1);
+    expect(outcome.path.name).toMatch(
       /^a request comes that fills the window, .*, earlier messages are summed up, the model answers: completed$/,
     );
     await expect(runScript(agent, [...full, answer])).rejects.toThrow('the model is asked for a summary: sumUp');
@@ -129,7 +129,7 @@ describe('a story told in moves', () => {
 
   it('goes on in another process where the one that ran has died', async () => {
     const bank = new Bank();
-    const told = await runScript(
+    const outcome = await runScript(
       bank.agent(),
       [
         send,
@@ -141,8 +141,8 @@ describe('a story told in moves', () => {
       ],
       { outside: bank.outside },
     );
-    expect(outcomes(told)).toEqual(['call1 succeeded']);
-    expect(told.result.termination).toBe('NaturalEnd');
+    expect(outcomes(outcome)).toEqual(['call1 succeeded']);
+    expect(outcome.result.termination).toBe('NaturalEnd');
   });
 
   it('loses the result of a tool that has run to its end, with its process', async () => {
@@ -171,11 +171,11 @@ describe('a story told in moves', () => {
       { do: 'tool', call: 1 },
       answer,
     ];
-    const told = await runScript((world) => createAgent({ tools: [spawn], ...world }), script, {
+    const outcome = await runScript((world) => createAgent({ tools: [spawn], ...world }), script, {
       examples: { transfer: [{ args: rent }] },
     });
     expect(bank.transfers).toEqual([rent]);
-    expect(told.result.termination).toBe('NaturalEnd');
+    expect(outcome.result.termination).toBe('NaturalEnd');
   });
 
   it('ends with a message that is taken back, an outcome that is settled, and a time that is up', async () => {

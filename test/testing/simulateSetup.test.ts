@@ -19,7 +19,7 @@ describe('a simulation', () => {
     ['args', [5, null, [], { book: 5 }], /args must be lists of arguments by the names of tools, got /],
     ['invariants', [5, null, {}, [5]], /invariants must be a list of functions, got /],
     ['maxStep', [3], /the option maxStep is unknown; known are seed, agent, /],
-  ])('is refused with an impossible %s before a life begins', async (key, values, said) => {
+  ])('is refused with an impossible %s before a life begins', async (key, values, expected) => {
     let made = 0;
     const agent: Make = (world) => {
       made += 1;
@@ -27,7 +27,7 @@ describe('a simulation', () => {
     };
     for (const value of values) {
       const simulated = simulate({ seed: 1, agent, [key]: value });
-      await expect(simulated).rejects.toThrow(said);
+      await expect(simulated).rejects.toThrow(expected);
       await expect(simulated).rejects.toMatchObject({ name: 'ConfigurationError', code: 'configuration' });
     }
     expect(made).toBe(0);
@@ -69,8 +69,8 @@ describe('an agent that cannot be simulated is the violation setup, and the repo
     ['an object', () => ({}), /at once, got \{\}/],
     ['a promise of an agent', async () => ({ open() {}, close() {} }), /at once, got a promise/],
     ['a promise that rejects', async () => failing(), /at once, got a promise/],
-  ])('%s, in the first process and in a later one', async (_, later, said) => {
-    const violations = [{ invariant: 'setup', detail: expect.stringMatching(said) }];
+  ])('%s, in the first process and in a later one', async (_, later, expected) => {
+    const violations = [{ invariant: 'setup', detail: expect.stringMatching(expected) }];
     const report = await simulate({ seed: 1, agent: later as Make });
     expect(report).toMatchObject({ seed: 1, steps: 0, crashes: 0, log: [], violations });
     for (let seed = 1; seed <= 10; seed++) {

@@ -196,7 +196,7 @@ describe('the faults of messages that a strict provider refuses', () => {
   const calls = (...ids: string[]) =>
     ({ role: 'assistant', content: [], toolCalls: ids.map((callId) => ({ callId, name: 'a', args: {} })) }) as Message;
   const result = (callId: string) => ({ role: 'tool', callId, content: [] }) as unknown as Message;
-  const said = { role: 'assistant', content: [{ type: 'text', text: 'x' }], toolCalls: [] } as Message;
+  const assistant = { role: 'assistant', content: [{ type: 'text', text: 'x' }], toolCalls: [] } as Message;
 
   it.each<[string, Message[], string[]]>([
     ['none', [user, calls('1', '2'), result('1'), result('2'), user], []],
@@ -209,7 +209,7 @@ describe('the faults of messages that a strict provider refuses', () => {
     ['a result alone', [result('9'), user], ['a result of 9 stands without its call']],
     ['the same id twice', [user, calls('1'), result('1'), calls('1'), result('1')], ['the call id 1 is there twice']],
     ['an empty reply', [user, calls(), user], ['an assistant message is empty']],
-    ['a reply at the end', [user, said], ['the model has the last word']],
+    ['a reply at the end', [user, assistant], ['the model has the last word']],
     ['no messages', [], []],
   ])('%s', (_, messages, faults) => expect(pairingFaults(messages)).toEqual(faults));
 });

@@ -154,7 +154,7 @@ function supportAgent(): Sample {
     parameters: z.object({ question: z.string().max(200) }),
     execute: (_, { decision }) =>
       decision
-        ? { said: decision.action === 'answer' ? decision.payload : null }
+        ? { answer: decision.action === 'answer' ? decision.payload : null }
         : toolResult.pending({ reason: 'form' }),
   });
   const gate: Plugin = {

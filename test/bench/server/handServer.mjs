@@ -86,8 +86,8 @@ class Conversation {
 }
 
 async function conversationOf(id) {
-  const known = conversations.get(id);
-  if (known) return known;
+  const existing = conversations.get(id);
+  if (existing) return existing;
   const text = await readFile(join(directory, `${id}.jsonl`), 'utf8').catch(() => undefined);
   if (text === undefined) return undefined;
   const entries = text

@@ -33,10 +33,10 @@ interface Form {
 }
 const FORMS: Readonly<Record<Asker, Form>> = {
   agent: {
-    json: { type: 'object', properties: { said: { type: 'string' } }, required: ['said'] },
-    takes: (value) => isObject(value) && 'said' in value && typeof value.said === 'string',
-    right: (words) => ({ said: words }),
-    wrong: (words) => ({ said: [words] }),
+    json: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] },
+    takes: (value) => isObject(value) && 'text' in value && typeof value.text === 'string',
+    right: (words) => ({ text: words }),
+    wrong: (words) => ({ text: [words] }),
   },
   message: {
     json: { type: 'array', items: { type: 'string' } },

@@ -19,7 +19,7 @@ export class LifeFacts {
   readonly executions = new Set<Execution>();
   /** The texts that a model began to stream, and those of complete replies. */
   readonly begun = new Set<string>();
-  readonly said = new Set<string>();
+  readonly completeTexts = new Set<string>();
   /** The texts of the summaries in all logs, each with the id of its log. */
   readonly summaries = new Map<string, string>();
   /** The calls that a plugin blocked at its last answer, by conversation and call. */

@@ -207,10 +207,11 @@ export class LogWatch {
     // The replies of another agent's model are unknown.
     if (!world.policies || entry.type !== 'agent-output' || entry.item.type !== 'assistant') return;
     const { text, flag } = entry.item;
-    const { begun, said } = world.facts;
+    const { begun, completeTexts } = world.facts;
     // The simulated model was never called, so the agent has its own.
     if (begun.size === 0) return;
-    if (flag !== 'interrupted') return world.check(said.has(text), 'INV-2', () => `no model said ${text} to its end`);
+    if (flag !== 'interrupted')
+      return world.check(completeTexts.has(text), 'INV-2', () => `no model said ${text} to its end`);
     world.check(begun.has(text), 'INV-2', () => `no model began to say ${text}`);
     const kept = world.policies.partialReply !== 'discard';
     world.check(kept, 'INV-2', () => `${text} was cut and is kept`);

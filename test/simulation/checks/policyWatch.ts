@@ -37,7 +37,7 @@ export class PolicyWatch {
   /** The round is active. Calls of a gate may run at the same time. */
   #isOpen = false;
   #items: RoundCall[] = [];
-  #said = false;
+  #hasText = false;
   /** The start of the cycle. Undefined if it was resumed. */
   #since: number | undefined;
 
@@ -93,7 +93,7 @@ export class PolicyWatch {
         this.#isOpen = false;
         // A crash may have cut the append of a reply.
         this.#items = [];
-        this.#said = false;
+        this.#hasText = false;
         if (limits) this.#stopped(entry.cause, entry.runId);
     }
   }
@@ -120,7 +120,7 @@ export class PolicyWatch {
   }
 
   #item({ item }: Extract<LogEntry, { type: 'agent-output' }>): void {
-    if (item.type === 'assistant') this.#said ||= item.text.trim() !== '';
+    if (item.type === 'assistant') this.#hasText ||= item.text.trim() !== '';
     if (item.type !== 'tool-call') return;
     this.#items.push({
       callId: item.callId,
@@ -135,14 +135,14 @@ export class PolicyWatch {
     this.#checkLimits(runId);
     this.#inTime(runId, 'speaks');
     this.#turns += 1;
-    this.#empty = this.#said || this.#items.length > 0 ? 0 : this.#empty + 1;
+    this.#empty = this.#hasText || this.#items.length > 0 ? 0 : this.#empty + 1;
     this.#tokens += tokensIn(entry);
     this.#costUsd += usdOf(entry);
     this.#allowed = { tokens: this.#tokens, usd: this.#costUsd };
     this.#round = this.#items;
     this.#isOpen = true;
     this.#items = [];
-    this.#said = false;
+    this.#hasText = false;
   }
 
   /** Sub-agents use tokens during a model call, so only the earlier usage could prevent it. */

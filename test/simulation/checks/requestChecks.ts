@@ -36,7 +36,7 @@ export class RequestChecks {
   replied(parts: readonly ModelPart[]): void {
     const last = parts.at(-1);
     if (last?.type !== 'finish' || last.reason === 'content-filter') return;
-    for (const part of parts) if (part.type === 'text-delta') this.#world.facts.said.add(part.text);
+    for (const part of parts) if (part.type === 'text-delta') this.#world.facts.completeTexts.add(part.text);
   }
 
   #checkSize({ request: { messages, system } }: SimulatedCall): void {

@@ -118,7 +118,7 @@ export class Guards implements Equipment {
   /** The host answers for a person. */
   readonly #answers: boolean;
   /** The latest answer of hooks for each call, by conversation and call. */
-  readonly #said = new Map<string, 'allow' | 'ask'>();
+  readonly #latestAnswers = new Map<string, 'allow' | 'ask'>();
   /** The calls for which a required hook gave no answer in time. */
   readonly #unanswered = new Set<string>();
   /** The calls that a hook allowed in place of a person, and those that the host allowed, by tool and arguments. */
@@ -195,7 +195,7 @@ export class Guards implements Equipment {
   /** Clears the answers for a call that is judged again from the start. */
   #forget(key: string): void {
     const { facts } = this.#world;
-    this.#said.delete(key);
+    this.#latestAnswers.delete(key);
     this.#unanswered.delete(key);
     facts.hooked.delete(key);
     this.#allowed.delete(key);
@@ -208,7 +208,8 @@ export class Guards implements Equipment {
     if (event === 'PreToolUse') {
       if (required) this.#unanswered.delete(key);
       if (updatedInput !== undefined) facts.hooked.set(key, updatedInput);
-      if (decision === 'ask' || (decision === 'allow' && this.#said.get(key) !== 'ask')) this.#said.set(key, decision);
+      if (decision === 'ask' || (decision === 'allow' && this.#latestAnswers.get(key) !== 'ask'))
+        this.#latestAnswers.set(key, decision);
     }
     if (event !== 'PreToolUse' && event !== 'PermissionRequest') return;
     if (decision === 'block' || output?.continue === false) facts.blocked.add(key);
@@ -248,7 +249,7 @@ export class Guards implements Equipment {
     if (world.facts.forks.has(conversationId)) return;
     const key = callKey(conversationId, callId);
     const isReplay = decision !== undefined;
-    const hook = isReplay ? undefined : this.#said.get(key);
+    const hook = isReplay ? undefined : this.#latestAnswers.get(key);
     const isAsked = hook === 'ask' || (traits.needsApproval === true && !isReplay);
     const verdict = this.#rules?.verdict(beginning, hook, isReplay) ?? (isAsked ? 'ask' : 'allow');
     const isAnswered = isReplay || this.#allowed.has(key) || this.#allowedByHost.has(JSON.stringify([name, args]));

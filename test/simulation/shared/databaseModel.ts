@@ -110,12 +110,12 @@ export class DatabaseModel {
       }
       case 'states':
         return textsIn(id).flatMap((each) => {
-          const known = this.conversations.get(each);
-          if (!known) return [];
-          const { leaseUntil, summary } = known;
+          const conversation = this.conversations.get(each);
+          if (!conversation) return [];
+          const { leaseUntil, summary } = conversation;
           const isRepaired = leaseUntil > Number.NEGATIVE_INFINITY && !!summary?.includes('"lastCause":"crash"');
-          const cutOff = leaseUntil <= now && (known.cycle === 'running' || isRepaired);
-          return [{ id: each, length: known.length, cut_off: cutOff }];
+          const cutOff = leaseUntil <= now && (conversation.cycle === 'running' || isRepaired);
+          return [{ id: each, length: conversation.length, cut_off: cutOff }];
         });
       case 'actState':
         return this.#actState(id, second as string, now);
@@ -133,9 +133,9 @@ export class DatabaseModel {
   }
 
   #open([id, place, epoch, lease]: Values, now: number): Answer {
-    const known = this.conversations.get(String(id));
-    if (known && known.leaseUntil > now && known.epoch !== Number(epoch)) return [];
-    const row = known ?? {
+    const conversation = this.conversations.get(String(id));
+    if (conversation && conversation.leaseUntil > now && conversation.epoch !== Number(epoch)) return [];
+    const row = conversation ?? {
       ...{ id: String(id), place: String(place), length: 0, summary: null, owner: null, parent: null, cycle: null },
       ...{ epoch: 0, leaseUntil: 0 },
     };

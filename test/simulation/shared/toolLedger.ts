@@ -26,10 +26,10 @@ export class ToolLedger {
 
   begin(name: string, isIdempotent: boolean, { conversationId, callId, idempotencyKey }: ToolContext): void {
     const id = `${conversationId} ${callId}`;
-    const known = this.#executions.get(id) ?? { count: 0, keys: new Set<string>() };
-    this.#executions.set(id, known);
-    known.count += 1;
-    known.keys.add(idempotencyKey);
+    const execution = this.#executions.get(id) ?? { count: 0, keys: new Set<string>() };
+    this.#executions.set(id, execution);
+    execution.count += 1;
+    execution.keys.add(idempotencyKey);
     const entries = this.#logOf(conversationId).filter((entry) => 'callId' in entry && entry.callId === callId);
     const starts = entries.filter(({ type }) => type === 'tool-started').length;
     const retries = entries.filter((entry) => entry.type === 'call-settled' && 'retry' in entry.how).length;
@@ -37,11 +37,11 @@ export class ToolLedger {
     const what = `${name} ${id}`;
     this.#shared.check(starts > 0, 'I9', () => `${what} is executed before its start is durable`);
     this.#shared.check(
-      known.count <= most,
+      execution.count <= most,
       'I10',
-      () => `${what} is executed ${known.count} times, ${retries} retries`,
+      () => `${what} is executed ${execution.count} times, ${retries} retries`,
     );
-    this.#shared.check(known.keys.size <= 1 + retries, 'I10', () => `${what} has the keys ${[...known.keys]}`);
+    this.#shared.check(execution.keys.size <= 1 + retries, 'I10', () => `${what} has the keys ${[...execution.keys]}`);
   }
 }
 
