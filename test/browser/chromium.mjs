@@ -50,17 +50,17 @@ export async function bundled(name, alias = {}) {
 }
 
 /**
- * Returns the result of a page with this script. `given` is JSON in `#given`. `language` applies to the browser and its
+ * Returns the result of a page with this script. `input` is JSON in `#input`. `language` applies to the browser and its
  * scripts, also through the protocol. `env` is the environment. `url` replaces the page.
  */
-export async function written(script, { given = null, language, env = {}, url } = {}) {
+export async function written(script, { input = null, language, env = {}, url } = {}) {
   const directory = mkdtempSync(join(tmpdir(), 'runchart-browser-'));
   const page = join(directory, 'page.html');
   const address = url ?? `file://${page}`;
   writeFileSync(
     page,
     `<!doctype html><meta charset="utf-8"><body>` +
-      `<script type="application/json" id="given">${JSON.stringify(given).replaceAll('<', '\\u003c')}</script>` +
+      `<script type="application/json" id="input">${JSON.stringify(input).replaceAll('<', '\\u003c')}</script>` +
       `<script type="module">${script.replaceAll('</script', '<\\/script')}</script>`,
   );
   const spoken = language === undefined ? [] : [`--lang=${language}`, `--accept-lang=${language}`];
@@ -121,8 +121,8 @@ function protocolOf(browser) {
     const { id, result, error, method, params } = JSON.parse(text);
     // A script that threw writes no result, unless its error was a rejection that is handled later.
     if (method === 'Runtime.exceptionThrown') {
-      const { exception, text: said } = params.exceptionDetails;
-      setTimeout(() => refuseAll(`the page threw ${exception?.description ?? said}`), SILENT_MS).unref();
+      const { exception, text: message } = params.exceptionDetails;
+      setTimeout(() => refuseAll(`the page threw ${exception?.description ?? message}`), SILENT_MS).unref();
     }
     const asked = waiting.get(id);
     waiting.delete(id);

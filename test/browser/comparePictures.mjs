@@ -1,7 +1,7 @@
 /** Images in a page, as a model receives them. Only the browser's own canvas can scale them. */
 import { createAgent } from '../../src/index.ts';
 
-const given = JSON.parse(document.getElementById('given').textContent);
+const input = JSON.parse(document.getElementById('input').textContent);
 const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 
 /** Red on the left, blue on the right. */
@@ -42,9 +42,9 @@ const small = await drawn(40, 20, 'image/png');
 const images = [
   await drawn(3000, 1500, 'image/png'),
   await drawn(1000, 2500, 'image/jpeg'),
-  bytesOf(given.turned),
-  bytesOf(given.animated),
-  bytesOf(given.bomb),
+  bytesOf(input.turned),
+  bytesOf(input.animated),
+  bytesOf(input.bomb),
   small,
 ];
 const conversation = await createAgent({ model }).open('page');

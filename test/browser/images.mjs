@@ -36,8 +36,8 @@ function bomb() {
 
 export async function imagesOnACanvas() {
   const made = { turned: await turned(), animated: await animated(), bomb: bomb() };
-  const given = Object.fromEntries(Object.entries(made).map(([name, bytes]) => [name, bytes.toString('base64')]));
-  const found = JSON.parse(await written(await bundled('comparePictures.mjs'), { given }));
+  const input = Object.fromEntries(Object.entries(made).map(([name, bytes]) => [name, bytes.toString('base64')]));
+  const found = JSON.parse(await written(await bundled('comparePictures.mjs'), { input }));
   assert.deepEqual(found, {
     termination: 'NaturalEnd',
     references: true,

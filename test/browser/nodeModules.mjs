@@ -45,8 +45,8 @@ class PageBuffer extends Uint8Array {
     return PageBuffer.from({ length }, (_, at) => pattern[at % pattern.length] ?? 0);
   }
   /** No copy, as that of a Buffer. */
-  slice(...given) {
-    return this.subarray(...given);
+  slice(...args) {
+    return this.subarray(...args);
   }
   equals(other) {
     return this.length === other.length && this.every((byte, at) => byte === other[at]);

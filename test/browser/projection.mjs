@@ -1,7 +1,7 @@
 /** Writes the projector's views of logs into a page, with the browser's language and time zone. */
 import { project } from '../../src/projector/index.ts';
 
-const logs = JSON.parse(document.getElementById('given').textContent);
+const logs = JSON.parse(document.getElementById('input').textContent);
 const { locale, timeZone } = Intl.DateTimeFormat().resolvedOptions();
 const found = {
   language: navigator.language,

@@ -68,7 +68,7 @@ async function viewsOfTheProjector() {
   const script = await bundled('projection.mjs');
   for (const { language, TZ, ...shown } of PLACES) {
     const env = { TZ, LANG: `${language.replace('-', '_')}.UTF-8`, LANGUAGE: language.replace('-', '_') };
-    const result = await written(script, { given: named, language, env });
+    const result = await written(script, { input: named, language, env });
     const found = JSON.parse(Buffer.from(result, 'base64').toString());
     const { month, number, offset } = found;
     assert.deepEqual({ month, number, offset }, shown, `${language} and ${TZ} took effect`);
@@ -112,10 +112,10 @@ async function logsInIndexedDb() {
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   try {
-    const said = await written('', {
+    const output = await written('', {
       url: `http://127.0.0.1:${server.address().port}/${values.whole ? '?whole' : ''}`,
     });
-    const { cases, failed, secondTimes, released, pages } = JSON.parse(said);
+    const { cases, failed, secondTimes, released, pages } = JSON.parse(output);
     assert.deepEqual(failed, []);
     assert.deepEqual(secondTimes, []);
     const codes = ['store', 'store_conflict', 'session_busy', 'done'];

@@ -4,10 +4,10 @@ import { createAgent } from '../../src/index.ts';
 import { logStoreSuite } from '../../src/testing/storeSuite/logStoreSuite.ts';
 import { STORE_ACTS } from '../support/secondTimesOfStores.ts';
 
-const say = (said) => {
+const say = (result) => {
   const pre = document.createElement('pre');
   pre.id = 'result';
-  pre.textContent = JSON.stringify(said);
+  pre.textContent = JSON.stringify(result);
   document.body.append(pre);
 };
 
@@ -109,10 +109,10 @@ async function twoPages() {
   const conversation = await agent.open('held');
   await conversation.send('one').result;
   const other = document.createElement('iframe');
-  const told = new Promise((resolve) => addEventListener('message', ({ data }) => resolve(data), { once: true }));
+  const message = new Promise((resolve) => addEventListener('message', ({ data }) => resolve(data), { once: true }));
   other.src = `${location.origin}/?other`;
   document.body.append(other);
-  const { refused, status } = await told;
+  const { refused, status } = await message;
   const left = await store.open('left').then(
     () => 'opened',
     (error) => error.code,

@@ -36,13 +36,13 @@ const observing = () => {
 
 /** Counts the unfinished results of a method, which returns a function or a subscription. */
 function beginnings<Method extends string>(
-  object: { [name in Method]: (...given: never[]) => unknown },
+  object: { [name in Method]: (...args: never[]) => unknown },
   method: Method,
 ) {
   const count = { begun: 0, open: 0 };
-  const original = object[method].bind(object) as (...given: unknown[]) => unknown;
-  const counted = (...given: unknown[]): unknown => {
-    const ending = original(...given);
+  const original = object[method].bind(object) as (...args: unknown[]) => unknown;
+  const counted = (...args: unknown[]): unknown => {
+    const ending = original(...args);
     const name = typeof ending === 'function' ? undefined : 'unsubscribe';
     const end = (name ? (ending as { unsubscribe(): void })[name].bind(ending) : ending) as () => void;
     let isOpen = true;

@@ -56,10 +56,10 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the example of an agent in a 
     context.setDefaultTimeout(50_000);
     // The conversation opens after the page has loaded, and its button waits for it.
     await context.addInitScript(() => {
-      const request = navigator.locks.request.bind(navigator.locks) as (...given: unknown[]) => Promise<unknown>;
-      navigator.locks.request = (async (...given: unknown[]) => {
+      const request = navigator.locks.request.bind(navigator.locks) as (...args: unknown[]) => Promise<unknown>;
+      navigator.locks.request = (async (...args: unknown[]) => {
         await new Promise((resolve) => setTimeout(resolve, 300));
-        return request(...given);
+        return request(...args);
       }) as LockManager['request'];
     });
     const page = await context.newPage();
@@ -78,11 +78,11 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the example of an agent in a 
     // During the call.
     await page.reload();
     await page.locator('li.stop', { hasText: 'completed' }).waitFor();
-    const [asked, said, called, told] = await steps(page);
+    const [asked, firstReply, called, lastReply] = await steps(page);
     expect(asked).toBe('What is in the garden?');
-    expect(said?.trim()).toBe('I go and look.');
+    expect(firstReply?.trim()).toBe('I go and look.');
     expect(called).toBe('look {"place":"garden"}: ended');
-    expect(told?.trim()).toBe('There is a fig tree in the garden.');
+    expect(lastReply?.trim()).toBe('There is a fig tree in the garden.');
     await chart.getByText('completed').first().waitFor({ state: 'attached' });
     expect(faults).toEqual([]);
     await context.close();

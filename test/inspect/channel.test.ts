@@ -160,8 +160,8 @@ describe('a page of a channel', () => {
   it('is told of each inspector that it has begun, and once that it is over, however often that one is closed', async () => {
     const line = new BroadcastChannel('runchart-inspector:test');
     onTestFinished(() => line.close());
-    const told: object[] = [];
-    line.onmessage = ({ data }) => void told.push(data);
+    const messages: object[] = [];
+    line.onmessage = ({ data }) => void messages.push(data);
     for (let inspectors = 1; inspectors <= 2; inspectors++) {
       const inspector = startChannelInspector({ channel: 'test' });
       inspector.close();
@@ -171,8 +171,8 @@ describe('a page of a channel', () => {
     const last = new BroadcastChannel('runchart-inspector:test');
     onTestFinished(() => last.close());
     last.postMessage({ last: true });
-    await expect.poll(() => told.at(-1)).toEqual({ last: true });
-    const sessions = told.slice(0, -1).map((message) => Object.entries(message)[0]);
+    await expect.poll(() => messages.at(-1)).toEqual({ last: true });
+    const sessions = messages.slice(0, -1).map((message) => Object.entries(message)[0]);
     expect(sessions.map((entry) => entry?.[0])).toEqual(['begun', 'over', 'begun', 'over']);
     const [first, second, third, fourth] = sessions.map((entry) => entry?.[1]);
     expect([first === second, third === fourth, first === third]).toEqual([true, true, false]);

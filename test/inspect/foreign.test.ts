@@ -110,8 +110,8 @@ describe('a credential', () => {
 
   it.each(HARMLESS)('harmless words are not redacted: %s', (text) => {
     expect(withoutCredentials(text)).toBe(text);
-    const [said] = entryOf(text);
-    expect(pageJson({ said })).toEqual({ said });
+    const [entry] = entryOf(text);
+    expect(pageJson({ entry })).toEqual({ entry });
   });
 
   it('an entry without one is unchanged: it is not even copied', () => {

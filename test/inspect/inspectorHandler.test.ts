@@ -333,7 +333,7 @@ describe('the inspector in a server of your own', () => {
 
   it('refuses invalid options', () => {
     const agent = agentOf();
-    const made = (given: object) => () => inspectorHandler(agent, given as InspectorHandlerOptions);
+    const made = (handlerOptions: object) => () => inspectorHandler(agent, handlerOptions as InspectorHandlerOptions);
     expect(made({})).toThrow('inspectorHandler needs authorize');
     expect(made({ authorize: () => true, basePath: 'inspector' })).toThrow('a path such as /inspector');
     expect(made({ authorize: () => true, basePath: '/inspector/' })).toThrow('a path such as /inspector');

@@ -416,14 +416,14 @@ describe('the inspector of @statelyai/inspect', () => {
     ['the inspector itself', (inspector: object) => inspector],
     ['its observer', (inspector: { inspect: object }) => inspector.inspect],
     ['the adapter around it', (inspector: object) => statelyInspector(inspector as never)],
-  ])('it is accepted as inspect: %s', async (_, given) => {
+  ])('it is accepted as inspect: %s', async (_, inspectOf) => {
     const inspectionEvents: { type: string; sessionId: string; name?: string; snapshot?: { context?: object } }[] = [];
     const inspector = createInspector({ send: (event) => void inspectionEvents.push(event as never) });
     const warned: unknown[] = [];
     const { warn } = console;
-    console.warn = (said) => void warned.push(said);
+    console.warn = (warning) => void warned.push(warning);
     try {
-      const inspect = given(inspector as never) as never;
+      const inspect = inspectOf(inspector as never) as never;
       const model = scripted(['One.', 'Two.']);
       const agent = kept(createAgent({ model, inspect }));
       for (const id of ['first', 'second']) await (await agent.open(id)).send(SECRET).result;

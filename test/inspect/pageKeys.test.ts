@@ -28,7 +28,7 @@ async function focused(page: Page): Promise<Focused | undefined> {
     node.properties?.some(({ name, value }) => name === 'focused' && value.value === true) ?? false;
   const { name } = nodes.filter((node) => node.role?.value !== 'RootWebArea').find(isFocused) ?? {};
   return page.evaluate(
-    (told) => {
+    (ownName) => {
       const element = document.activeElement;
       if (!element || element === document.body) return undefined;
       const blue = getComputedStyle(document.documentElement).getPropertyValue('--run') && 'rgb(106, 169, 255)';
@@ -38,7 +38,7 @@ async function focused(page: Page): Promise<Focused | undefined> {
       const line = getComputedStyle(element, '::after');
       const isLine = line.backgroundColor === blue && [line.width, line.height].includes('2px');
       return {
-        name: told,
+        name: ownName,
         role: element.role,
         isRinged: isLine || around.some((one) => ring(getComputedStyle(one))),
         height: Math.max(...around.map((one) => one.getBoundingClientRect().height)),

@@ -423,10 +423,10 @@ describe('lanes of sub-agents', () => {
       ['a', 'alpha'],
       ['b', 'beta'],
     ]);
-    const lanes = (open: string[], known = true) =>
+    const lanes = (open: string[], isListed = true) =>
       lanesOf(entries, facts, {
         now: (entries.at(-1)?.at ?? 0) + 1000,
-        logOf: (id) => (known ? { entries: logs.get(id) ?? [], facts: foldLog(logs.get(id) ?? []) } : undefined),
+        logOf: (id) => (isListed ? { entries: logs.get(id) ?? [], facts: foldLog(logs.get(id) ?? []) } : undefined),
         isOpen: (id) => open.includes(id),
       });
     const [alpha, beta] = lanes([]).filter(({ agent: of }) => of !== undefined);

@@ -13,7 +13,7 @@ import { startInspector } from '../../dist/src/inspect/index.js';
 
 const usage = { inputTokens: 803, outputTokens: 27 };
 const call = (callId, name, args) => ({ type: 'tool-call', callId, name, args: JSON.stringify(args) });
-const text = (said) => said.match(/\S+\s?/g).map((piece) => ({ type: 'text-delta', text: piece }));
+const text = (words) => words.match(/\S+\s?/g).map((piece) => ({ type: 'text-delta', text: piece }));
 const reply = (...parts) => [
   ...parts.flat(),
   { type: 'finish', reason: parts.flat().some(({ type }) => type === 'tool-call') ? 'tool-calls' : 'stop', usage },

@@ -193,7 +193,7 @@ describe('access to the server', () => {
       '{"type":"decide","ask":1}',
       '{"type":"__proto__","ask":1,"conversation":"c"}',
     ];
-    for (const said of nonsense) page.say(said);
+    for (const line of nonsense) page.say(line);
     const answer = await page.ask({ type: 'context', actor: 'nobody' });
     expect(answer).toMatchObject({ type: 'answer', value: null });
     expect(server.ignored).toBe(nonsense.length);

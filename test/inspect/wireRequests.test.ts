@@ -78,8 +78,8 @@ describe('a subscription', () => {
       { from: 3, session: 's' },
     ],
     [{ from: 3, session: 5 }, { from: 3 }],
-  ])('%j needs a number, and no answer', (given, expected) => {
-    expect(read({ type: 'subscribe', ...given })).toEqual({ type: 'subscribe', ...expected });
+  ])('%j needs a number, and no answer', (fields, expected) => {
+    expect(read({ type: 'subscribe', ...fields })).toEqual({ type: 'subscribe', ...expected });
   });
 
   it.each([-1, 0.5, '1', null, undefined])('begins at no %s', (from) => {

@@ -84,12 +84,12 @@ describe('a server that changes its tools', () => {
 
   it('tools that the host left out stay out, and its own tool keeps its name', async () => {
     const { mcp } = await changing([reading('change'), 'echo'], [reading('change'), 'echo', 'pid', 'hang']);
-    const given = mcp.tools.filter(({ name }) => name !== 'mcp__s__echo');
+    const listed = mcp.tools.filter(({ name }) => name !== 'mcp__s__echo');
     const taken = defineTool({
       ...{ name: 'mcp__s__hang', description: 'Own', parameters: z.object({}) },
       execute: () => 'own',
     });
-    const { conversation, offered, model } = await agentWith([...given, taken], [['mcp__s__change'], []]);
+    const { conversation, offered, model } = await agentWith([...listed, taken], [['mcp__s__change'], []]);
     await conversation.send('go').result;
     expect(offered()[1]).toEqual(['mcp__s__change', 'mcp__s__pid', 'mcp__s__hang']);
     expect(model.calls[1]?.tools[2]?.description).toBe('Own');

@@ -46,7 +46,7 @@ export function serverByHand(tools: readonly (string | object)[] = ['act']) {
       else if (method === 'tools/list') send({ id, result: { tools: listed } });
       else if (method === 'tools/call') {
         const { progressToken } = params?._meta ?? {};
-        const give = (given: object): void => send({ id, result: given });
+        const give = (callResult: object): void => send({ id, result: callResult });
         begun.push({
           ...{ id, args: params?.arguments, ask, give },
           answer: (text) => give({ content: [{ type: 'text', text }] }),

@@ -34,8 +34,8 @@ describe('the attributes of a request', () => {
   it('contain its system text, messages and tools only if contents are wanted, and none that is empty', () => {
     const tool = { name: 'read', description: 'Reads', parameters: {} };
     const request = { system: 'Be brief', messages: [{ role: 'user', content: [] }], tools: [tool] };
-    const added = (given: object, contents: boolean) =>
-      Object.keys(workAttributes(modelWork(given), { ...plain, contents })).filter((name) =>
+    const added = (fields: object, contents: boolean) =>
+      Object.keys(workAttributes(modelWork(fields), { ...plain, contents })).filter((name) =>
         /system|messages|tool/.test(name),
       );
     expect(added(request, false)).toEqual([]);
@@ -131,8 +131,8 @@ describe('the attributes of a reply', () => {
   });
 
   it.each([0, 1, 2])('have the tokens of reasoning if there are any: %s', (reasoningTokens) => {
-    const given = { usage: { ...usage, reasoningTokens }, costUsd: null, termination: 'NaturalEnd' } as EndedRun;
-    const { 'gen_ai.usage.reasoning.output_tokens': shown } = runOutcome(given).attributes;
+    const run = { usage: { ...usage, reasoningTokens }, costUsd: null, termination: 'NaturalEnd' } as EndedRun;
+    const { 'gen_ai.usage.reasoning.output_tokens': shown } = runOutcome(run).attributes;
     expect(shown).toBe(reasoningTokens === 0 ? undefined : reasoningTokens);
   });
 });

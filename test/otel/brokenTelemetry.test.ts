@@ -34,7 +34,7 @@ const quiet = {
 const broken = (): never => {
   throw new Error('broken');
 };
-const exports = (act: (...given: never[]) => unknown): Processor =>
+const exports = (act: (...args: never[]) => unknown): Processor =>
   new SimpleSpanProcessor({ export: act as never, shutdown: async () => undefined });
 it.each<[string, Processor]>([
   ['a processor that throws at the start of a span', { ...quiet, onStart: broken }],

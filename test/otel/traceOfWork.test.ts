@@ -80,7 +80,7 @@ function traced({ entries = [] as object[], contents = false, breaks = '', trace
   const provider = { getMeter: () => meter };
   const conversation = {
     ...{ id: 'c', entries, logState: { calls: new Map([['c1', { name: 'read' }]]) }, redact: <T>(value: T) => value },
-    note: (...given: (typeof notes)[number]) => void notes.push(given),
+    note: (...args: (typeof notes)[number]) => void notes.push(args),
   } as unknown as ObservedConversation;
   const trace = new ConversationTrace({
     ...{ api, tracer: { startSpan } as never, contents, conversation, agent: { name: 'clerk', id: 'a1' } },
@@ -90,7 +90,8 @@ function traced({ entries = [] as object[], contents = false, breaks = '', trace
   const inSpan = (name: string, act: () => void) =>
     within(realApi.trace.setSpan(realApi.ROOT_CONTEXT, startSpan(name, {}, realApi.ROOT_CONTEXT) as never), act);
   const runs = () => spans.filter(({ name }) => name.startsWith('invoke_agent'));
-  const of = (name: string) => points.filter(([each]) => each === name).map(([, value, given]) => [value, given]);
+  const of = (name: string) =>
+    points.filter(([each]) => each === name).map(([, value, attributes]) => [value, attributes]);
   return { trace, spans, runs, points: of, notes, inSpan, nameOfActive: () => nameIn(active) };
 }
 
@@ -254,7 +255,7 @@ describe('the span of a run', () => {
     expect(runs()[0]?.attributes).toMatchObject({
       ...{ 'gen_ai.request.model': 'large', 'gen_ai.provider.name': 'large-house' },
     });
-    const durations = points('gen_ai.client.operation.duration').map(([, given]) => given);
+    const durations = points('gen_ai.client.operation.duration').map(([, attributes]) => attributes);
     expect(durations).toMatchObject([
       { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': 'small' },
       { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': 'large' },

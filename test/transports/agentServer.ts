@@ -70,7 +70,7 @@ export async function openSocket(port: number, text: string): Promise<Socket> {
   return socket;
 }
 
-export interface Told {
+export interface ReceivedEvents {
   entries: { id: string; entry: LogEntry }[];
   live: Live[];
 }
@@ -79,10 +79,10 @@ export interface Told {
 export async function events(
   place: Place,
   id: string,
-  enough: (told: Told) => boolean,
+  enough: (received: ReceivedEvents) => boolean,
   lastEventId?: string,
   query = '',
-): Promise<Told> {
+): Promise<ReceivedEvents> {
   const disconnect = new AbortController();
   const headers: Record<string, string> = lastEventId === undefined ? {} : { 'last-event-id': lastEventId };
   const response = await fetch(`${place.base}/conversations/${id}/events${query}`, {
@@ -90,7 +90,7 @@ export async function events(
     signal: disconnect.signal,
   });
   if (!response.ok || !response.body) throw new Error(`status ${response.status}`);
-  const received: Told = { entries: [], live: [] };
+  const received: ReceivedEvents = { entries: [], live: [] };
   const parser = createParser({
     onEvent({ id: seq = '', event, data }) {
       if (enough(received)) return;
@@ -110,7 +110,7 @@ export async function events(
 }
 
 export const stops = (n = 1) => {
-  return ({ entries }: Told) => entries.filter(({ entry }) => entry.type === 'run-stop').length >= n;
+  return ({ entries }: ReceivedEvents) => entries.filter(({ entry }) => entry.type === 'run-stop').length >= n;
 };
 
 /** Reads until there is enough. Rejects if the stream ends before. */

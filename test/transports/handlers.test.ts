@@ -5,7 +5,7 @@ import * as z from 'zod';
 import { createAgent, defineTool, RunchartError, toolResult } from '../../src/index.ts';
 import { createHandlers, type Sessions } from '../../src/transports/index.ts';
 import { call, during, scripted, t } from '../support/scriptedReplies.ts';
-import { events, type Place, served, stops, type Told } from './agentServer.ts';
+import { events, type Place, type ReceivedEvents, served, stops } from './agentServer.ts';
 
 const ask = defineTool({
   name: 'ask',
@@ -23,7 +23,7 @@ function gate() {
   return { wait, goOn: () => goOn() };
 }
 
-const seqs = ({ entries }: Told): number[] => entries.map(({ entry }) => entry.seq);
+const seqs = ({ entries }: ReceivedEvents): number[] => entries.map(({ entry }) => entry.seq);
 const view = async (place: Place, id: string) =>
   (await (await place.get(`/conversations/${id}`)).json()) as { status: string; entries: number; pending: unknown[] };
 
@@ -181,10 +181,10 @@ describe('events', () => {
     );
     await place.ask('/conversations', { id: 'a' });
     await place.ask('/conversations/a/messages', { content: 'go' });
-    const got: Told['entries'] = [];
+    const got: ReceivedEvents['entries'] = [];
     while (!stops()({ entries: got, live: [] })) {
       const last = got.at(-1)?.id;
-      const { entries } = await events(place, 'a', (told) => told.entries.length >= 1, last);
+      const { entries } = await events(place, 'a', (received) => received.entries.length >= 1, last);
       got.push(...entries);
     }
     expect(got.map(({ entry }) => entry.seq)).toEqual(got.map((_, index) => index));
@@ -201,12 +201,12 @@ describe('events', () => {
     const place = await served([reply]);
     await place.ask('/conversations', { id: 'a' });
     await place.ask('/conversations/a/messages', { content: 'go' });
-    const streamedText = (told: Told): string =>
-      told.live.reduce((text, signal) => {
+    const streamedText = (received: ReceivedEvents): string =>
+      received.live.reduce((text, signal) => {
         if (signal.type === 'reset') return '';
         return signal.type === 'text-delta' ? text + signal.text : text;
       }, '');
-    const first = await events(place, 'a', (told) => streamedText(told) === 'first ');
+    const first = await events(place, 'a', (received) => streamedText(received) === 'first ');
     setTimeout(goOn, 50);
     const second = await events(place, 'a', stops(), first.entries.at(-1)?.id);
     expect(second.live.filter(({ type }) => type === 'reset' || type === 'text-delta')[0]).toMatchObject({

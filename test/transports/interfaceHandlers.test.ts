@@ -344,8 +344,8 @@ describe.each([
         resume: [{ interruptId: 'x' }],
       },
     ],
-  ])('%i %s: %j', async (status, code, given) => {
-    const answer = await post(handler(), given);
+  ])('%i %s: %j', async (status, code, requestBody) => {
+    const answer = await post(handler(), requestBody);
     expect([answer.status, await answer.json()]).toMatchObject([status, { code }]);
   });
 

@@ -45,9 +45,9 @@ function addedUp(signals: readonly Live[]): object {
     }
     const { index, callId, name } = signal as Partial<Extract<Live, { type: 'tool-input-delta' }>>;
     const place = JSON.stringify([signal.path ?? [], signal.runId, signal.type, index ?? null]);
-    const known = texts.get(place) ?? { text: '', named: [] };
-    const named = [callId, name].filter((each) => each !== undefined && !known.named.includes(each)) as string[];
-    texts.set(place, { text: known.text + signal.text, named: [...known.named, ...named] });
+    const joined = texts.get(place) ?? { text: '', named: [] };
+    const named = [callId, name].filter((each) => each !== undefined && !joined.named.includes(each)) as string[];
+    texts.set(place, { text: joined.text + signal.text, named: [...joined.named, ...named] });
   }
   return { texts: [...texts], others };
 }

@@ -189,8 +189,8 @@ it(`a conversation is open while somebody holds it and for the idle time after t
         last = conversation;
         held.push(conversation);
       } else if (step === 'release') {
-        const given = held.pop();
-        if (given) shared.release(given);
+        const latest = held.pop();
+        if (latest) shared.release(latest);
       } else if (step === 'close') {
         await last?.close();
         // A conversation that the host closed may be released, which has no effect.

@@ -41,11 +41,11 @@ async function served(around: (listener: Listener) => Listener = (listener) => l
 
 /** The bytes that a socket has received so far. */
 function received(socket: Socket): { text: string } {
-  const told = { text: '' };
+  const answer = { text: '' };
   socket.on('data', (data: Buffer) => {
-    told.text += data.toString('utf8');
+    answer.text += data.toString('utf8');
   });
-  return told;
+  return answer;
 }
 
 /** The body of a response in HTTP/1.1's chunked coding. */
@@ -81,24 +81,24 @@ describe('a stream of events', () => {
   it('has the bytes of the web form, in chunks, and keeps what is written while the model streams', async () => {
     const { port, handler, conversation } = await served();
     const socket = await openSocket(port, EVENTS);
-    const told = received(socket);
-    await expect.poll(() => lastStop(told.text)).toBe(true);
-    expect(told.text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
-    expect(told.text).toMatch(/content-type: text\/event-stream\r\n/);
-    const first = unchunked(bodyOf(told.text));
+    const answer = received(socket);
+    await expect.poll(() => lastStop(answer.text)).toBe(true);
+    expect(answer.text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+    expect(answer.text).toMatch(/content-type: text\/event-stream\r\n/);
+    const first = unchunked(bodyOf(answer.text));
     expect(first).toBe(await webForm(handler, first.length));
     await conversation.send('again').result;
-    await expect.poll(() => unchunked(bodyOf(told.text)).split('RunFinished').length).toBe(3);
-    const ids = [...unchunked(bodyOf(told.text)).matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id));
+    await expect.poll(() => unchunked(bodyOf(answer.text)).split('RunFinished').length).toBe(3);
+    const ids = [...unchunked(bodyOf(answer.text)).matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id));
     expect(ids).toEqual(conversation.log().map(({ seq }) => seq));
   });
 
   it('has no chunks in HTTP/1.0, and ends with its connection', async () => {
     const { port, handler, conversation } = await served();
     const socket = await openSocket(port, 'GET /conversations/a/events HTTP/1.0\r\nHost: h\r\n\r\n');
-    const told = received(socket);
-    await expect.poll(() => lastStop(told.text)).toBe(true);
-    const text = bodyOf(told.text);
+    const answer = received(socket);
+    await expect.poll(() => lastStop(answer.text)).toBe(true);
+    const text = bodyOf(answer.text);
     expect(text).toBe(await webForm(handler, text.length));
     await conversation.close();
     await once(socket, 'close');
@@ -107,21 +107,21 @@ describe('a stream of events', () => {
   it('ends with the last chunk when the conversation is closed, and the connection serves the next request', async () => {
     const { port, conversation } = await served();
     const socket = await openSocket(port, EVENTS);
-    const told = received(socket);
-    await expect.poll(() => lastStop(told.text)).toBe(true);
+    const answer = received(socket);
+    await expect.poll(() => lastStop(answer.text)).toBe(true);
     await conversation.close();
-    await expect.poll(() => told.text.endsWith('0\r\n\r\n')).toBe(true);
-    told.text = '';
+    await expect.poll(() => answer.text.endsWith('0\r\n\r\n')).toBe(true);
+    answer.text = '';
     socket.write('GET /conversations/a HTTP/1.1\r\nHost: h\r\n\r\n');
-    await expect.poll(() => told.text).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*"entries":/);
+    await expect.poll(() => answer.text).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*"entries":/);
   });
 
   it('comes after the response of an earlier request of the same connection', async () => {
     const { port } = await served();
     const socket = await openSocket(port, `GET /conversations/a HTTP/1.1\r\nHost: h\r\n\r\n${EVENTS}`);
-    const told = received(socket);
-    await expect.poll(() => lastStop(told.text)).toBe(true);
-    const [, first = '', second = ''] = told.text.split('HTTP/1.1 200 OK');
+    const answer = received(socket);
+    await expect.poll(() => lastStop(answer.text)).toBe(true);
+    const [, first = '', second = ''] = answer.text.split('HTTP/1.1 200 OK');
     expect(first).toContain('"status":"idle"');
     expect(second).toContain('text/event-stream');
   });
@@ -156,8 +156,8 @@ describe('a stream of events', () => {
   ] as const)('releases its reader when its connection %s', async (_, leave) => {
     const { port, count } = await served();
     const socket = await openSocket(port, EVENTS);
-    const told = received(socket);
-    await expect.poll(() => lastStop(told.text)).toBe(true);
+    const answer = received(socket);
+    await expect.poll(() => lastStop(answer.text)).toBe(true);
     leave(socket);
     await expect.poll(() => count.held).toBe(0);
   });

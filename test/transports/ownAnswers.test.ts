@@ -82,11 +82,11 @@ it('the same is true for a transport with one message a line', async () => {
   onTestFinished(() => agent.close());
   const { server, client } = inProcessTransport();
   const answers = new Map<string, { messageId: string; stored: boolean }>();
-  client.messages$.subscribe((told: Outgoing) => {
-    if (told.type !== 'answer') return;
-    const { messageId } = told.value as { messageId: string };
+  client.messages$.subscribe((message: Outgoing) => {
+    if (message.type !== 'answer') return;
+    const { messageId } = message.value as { messageId: string };
     const isOf = (entry: LogEntry): boolean => 'messageId' in entry && entry.messageId === messageId;
-    answers.set(told.requestId, { messageId, stored: kept.tried.flat().some(isOf) });
+    answers.set(message.requestId, { messageId, stored: kept.tried.flat().some(isOf) });
   });
   void route(agent, server);
   const send = (requestId: string, more: object = {}): void =>

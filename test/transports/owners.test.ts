@@ -137,20 +137,20 @@ describe.each(OTHERS)('of a conversation that is not the caller’s own (%s)', (
     for (const existing of [true, false])
       await expect(shared.acquire(id, { owner: 'bob', existing })).rejects.toMatchObject({ code: 'not_found' });
     const { server, client } = inProcessTransport();
-    const told: Outgoing[] = [];
-    client.messages$.subscribe((message) => told.push(message));
+    const outgoing: Outgoing[] = [];
+    client.messages$.subscribe((message) => outgoing.push(message));
     const routed = route(agent, server, { owner: 'bob', drain: true });
     client.send({ type: 'user-message', conversation: id, requestId: 'm', content: 'go' });
     for (const type of ['cancel', 'resume', 'close'] as const) client.send({ type, conversation: id, requestId: type });
     client.send({ type: 'list', requestId: 'list' });
-    const refused = () => told.filter((message) => message.type === 'error' && message.code === 'not_found');
-    await expect.poll(() => [refused().length, told.length]).toEqual([4, 5]);
+    const refused = () => outgoing.filter((message) => message.type === 'error' && message.code === 'not_found');
+    await expect.poll(() => [refused().length, outgoing.length]).toEqual([4, 5]);
     client.close();
     await routed;
-    expect(told.flatMap((message) => (message.type === 'answer' ? [message.value] : [])).flat()).toMatchObject([
+    expect(outgoing.flatMap((message) => (message.type === 'answer' ? [message.value] : [])).flat()).toMatchObject([
       { id: 'bobs' },
     ]);
-    expect(JSON.stringify(told)).not.toContain('system-init');
+    expect(JSON.stringify(outgoing)).not.toContain('system-init');
   });
 });
 

@@ -33,17 +33,17 @@ describe.each(Object.entries(HANDLERS))('%s', (_, [make, body]) => {
     const agent = createAgent({ model });
     const shared = sessions(agent);
     const handler = make(agent, { authorize: () => true, sessions: shared });
-    const said: unknown[] = [];
+    const requested: unknown[] = [];
     for (const text of ['one', 'two', 'three', 'three']) {
       const headers = { 'content-type': 'application/json' };
       const request = new Request('http://h/', { method: 'POST', headers, body: JSON.stringify(body(id, text)) });
       const response = await handler(request);
       expect([response.status, (await response.text()).includes('RUN_ERROR')]).toEqual([200, false]);
       const asked = model.calls.at(-1)?.messages.filter(({ role }) => role === 'user') ?? [];
-      said.push([model.calls.length, asked.map(({ content }) => content)]);
+      requested.push([model.calls.length, asked.map(({ content }) => content)]);
     }
     const alone = (text: string) => [[{ type: 'text', text }]];
-    expect(said).toEqual([
+    expect(requested).toEqual([
       [1, alone('one')],
       [2, alone('two')],
       [3, alone('three')],

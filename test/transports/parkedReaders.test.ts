@@ -36,18 +36,18 @@ async function reader(handler: (request: Request) => Promise<Response>, id: stri
   const response = await handler(new Request(`http://h/conversations/${id}/events`));
   expect(response.status).toBe(200);
   const source = (response.body as ReadableStream<Uint8Array>).getReader();
-  const told = { text: '', isOver: false, leave: () => source.cancel() };
+  const stream = { text: '', isOver: false, leave: () => source.cancel() };
   void (async () => {
     for (;;) {
       const { done, value } = await source.read();
       if (done) break;
-      told.text += new TextDecoder().decode(value);
+      stream.text += new TextDecoder().decode(value);
     }
-    told.isOver = true;
+    stream.isOver = true;
   })();
   const entries = (): LogEntry[] =>
-    [...told.text.matchAll(/^event: entry\ndata: (.*)$/gm)].map(([, data = '']) => JSON.parse(data) as LogEntry);
-  return { told, entries };
+    [...stream.text.matchAll(/^event: entry\ndata: (.*)$/gm)].map(([, data = '']) => JSON.parse(data) as LogEntry);
+  return { stream, entries };
 }
 
 const isOpen = async (agent: ReturnType<typeof createAgent>, id: string): Promise<boolean> => {
@@ -70,12 +70,12 @@ it('an idle conversation with readers is closed, and they receive what comes whe
   const late = await reader(handler, 'a');
   await flush();
   const shown = (await (await handler(new Request('http://h/conversations/a'))).json()) as { entries: number };
-  for (const { entries, told } of [...readers, late]) {
+  for (const { entries, stream } of [...readers, late]) {
     expect(entries().map(({ seq }) => seq)).toEqual(Array.from({ length: shown.entries }, (_, seq) => seq));
-    expect(told.isOver).toBe(false);
+    expect(stream.isOver).toBe(false);
   }
-  expect(readers[0]?.told.text).toContain('"type":"text-delta","runId":');
-  for (const { told } of [...readers, late]) await told.leave();
+  expect(readers[0]?.stream.text).toContain('"type":"text-delta","runId":');
+  for (const { stream } of [...readers, late]) await stream.leave();
 });
 
 it('any number of idle conversations with readers leave every slot free', async () => {
@@ -86,8 +86,8 @@ it('any number of idle conversations with readers leave every slot free', async 
     readers.push(await reader(handler, `c${index}`));
   }
   expect((await handler(new Request('http://h/conversations/c0'))).status).toBe(200);
-  expect(readers.every(({ told }) => !told.isOver)).toBe(true);
-  for (const { told } of readers) await told.leave();
+  expect(readers.every(({ stream }) => !stream.isOver)).toBe(true);
+  for (const { stream } of readers) await stream.leave();
 });
 
 it('a reader of a conversation at work receives everything, though the reader holds nothing', async () => {
@@ -98,33 +98,33 @@ it('a reader of a conversation at work receives everything, though the reader ho
   const { clock, handler, post } = place([during(() => wait, 'done')], { idleMs: 1_000 });
   await post('/conversations', { id: 'a' });
   await post('/conversations/a/messages', { content: 'go' });
-  const { told, entries } = await reader(handler, 'a');
+  const { stream, entries } = await reader(handler, 'a');
   await clock.advance(10_000);
   goOn();
   await flush(10);
   expect(entries().some(({ type }) => type === 'run-stop')).toBe(true);
-  await told.leave();
+  await stream.leave();
 });
 
 it.each(['the host closes the conversation', 'the sessions are closed'])('readers end when %s', async (how) => {
   const { shared, handler, post } = place([], {});
   await post('/conversations', { id: 'a' });
-  const { told } = await reader(handler, 'a');
+  const { stream } = await reader(handler, 'a');
   if (how === 'the sessions are closed') await shared.close();
   else await (await shared.acquire('a')).close();
   await flush();
-  expect(told.isOver).toBe(true);
+  expect(stream.isOver).toBe(true);
 });
 
 it('readers of a conversation that was closed for lack of work end when the sessions are closed', async () => {
   const { clock, shared, handler, post } = place([], { idleMs: 1_000 });
   await post('/conversations', { id: 'a' });
-  const { told } = await reader(handler, 'a');
+  const { stream } = await reader(handler, 'a');
   await clock.advance(1_000);
-  expect(told.isOver).toBe(false);
+  expect(stream.isOver).toBe(false);
   await shared.close();
   await flush();
-  expect(told.isOver).toBe(true);
+  expect(stream.isOver).toBe(true);
 });
 
 it('readers of a conversation that was closed for lack of work end when the agent is closed', async () => {
@@ -139,31 +139,31 @@ it('readers of a conversation that was closed for lack of work end when the agen
   expect(await isOpen(agent, 'b')).toBe(true);
   await agent.close();
   await flush();
-  expect(readers.map(({ told }) => told.isOver)).toEqual([true, true]);
+  expect(readers.map(({ stream }) => stream.isOver)).toEqual([true, true]);
 });
 
 it('waiting readers follow a conversation that the host opens itself, and wait again when the host closes it', async () => {
   const { agent, clock, handler, post } = place(['one', 'two', 'three'], { idleMs: 1_000 });
   await post('/conversations', { id: 'a' });
   await post('/conversations/a/messages', { content: 'go' });
-  const { told, entries } = await reader(handler, 'a');
+  const { stream, entries } = await reader(handler, 'a');
   await clock.advance(1_000);
   const opened = await agent.open('a');
   await opened.send('again').result;
   await flush(10);
   const length = opened.log().length;
   expect(entries().map(({ seq }) => seq)).toEqual(Array.from({ length }, (_, seq) => seq));
-  expect(told.text).toContain('two');
+  expect(stream.text).toContain('two');
   await opened.close();
   await flush();
-  expect(told.isOver).toBe(false);
+  expect(stream.isOver).toBe(false);
   await post('/conversations/a/messages', { content: 'once more' });
   await flush(10);
   const seqs = entries().map(({ seq }) => seq);
   expect(seqs.length).toBeGreaterThan(length);
   expect(seqs).toEqual(seqs.map((_, seq) => seq));
-  expect(told.text).toContain('three');
-  await told.leave();
+  expect(stream.text).toContain('three');
+  await stream.leave();
 });
 
 it('an agent keeps nothing of handlers whose readers have left', async () => {
@@ -172,7 +172,7 @@ it('an agent keeps nothing of handlers whose readers have left', async () => {
   expect(watchersOf(agent).size).toBe(0);
   const readers = [await reader(handler, 'a'), await reader(handler, 'a')];
   expect(watchersOf(agent).size).toBe(1);
-  for (const { told } of readers) await told.leave();
+  for (const { stream } of readers) await stream.leave();
   expect(watchersOf(agent).size).toBe(0);
 });
 
@@ -189,7 +189,7 @@ describe('the memory of a conversation that is closed and has no reader any more
         await post(`/conversations/${id}/messages`, { content: 'go' });
         const readers = how === 'were never there' ? [] : [await reader(handler, id), await reader(handler, id)];
         const leave = async (): Promise<void> => {
-          for (const { told } of readers) await told.leave();
+          for (const { stream } of readers) await stream.leave();
         };
         const conversation = await shared.acquire(id);
         const kept = [conversation, readers.length > 0 && (await shared.follow?.(id, {}, (broadcast) => broadcast))];
@@ -226,6 +226,6 @@ it('readers of a deleted conversation receive nothing of another one that gets i
   shared.release(await shared.acquire('a', { owner: 'bob' }));
   await post('/conversations/a/messages', { content: 'hello from bob' });
   await flush(10);
-  expect(parked.told.isOver).toBe(true);
-  expect(parked.told.text).not.toContain('bob');
+  expect(parked.stream.isOver).toBe(true);
+  expect(parked.stream.text).not.toContain('bob');
 });

@@ -24,19 +24,22 @@ function routed(replies: readonly Reply[], options: RouteOptions = {}, more: Par
   const ended = route(agent, server, options);
   const of = <T extends Outgoing['type']>(type: T) =>
     outgoing.filter((each): each is Extract<Outgoing, { type: T }> => each.type === type);
-  return { agent, client, told: outgoing, ended, of };
+  return { agent, client, outgoing, ended, of };
 }
 const user = (content: string, more: object = {}): Incoming =>
   ({ type: 'user-message', conversation: 'a', content, ...more }) as Incoming;
 
 describe('a router', () => {
   it('TRC-1 S002-34 TRC-14 it reports two turns in one process as one log without gap or repetition, with system-init once and first', async () => {
-    const { client, told, of } = routed(['one', 'two'], { multiTurn: true, about: { model: 'm', tools: ['Read'] } });
+    const { client, outgoing, of } = routed(['one', 'two'], {
+      multiTurn: true,
+      about: { model: 'm', tools: ['Read'] },
+    });
     client.send(user('hi', { requestId: 'r1' }));
     await expect.poll(() => of('turn-result').length).toBe(1);
     client.send(user('again'));
     await expect.poll(() => of('turn-result').length).toBe(2);
-    expect(told[0]).toMatchObject({ type: 'system-init', version: 1, model: 'm', tools: ['Read'] });
+    expect(outgoing[0]).toMatchObject({ type: 'system-init', version: 1, model: 'm', tools: ['Read'] });
     expect(of('system-init').length).toBe(1);
     expect(of('entry').map(({ entry }) => entry.seq)).toEqual(of('entry').map((_, index) => index));
     expect(of('turn-result').map(({ result }) => [result.subtype, result.text, result.turns])).toEqual([
@@ -44,8 +47,8 @@ describe('a router', () => {
       ['success', 'two', 1],
     ]);
     expect(of('answer')[0]).toMatchObject({ requestId: 'r1', value: { conversation: 'a' } });
-    const stop = told.findIndex((each) => each.type === 'entry' && each.entry.type === 'run-stop');
-    expect(told.findIndex(({ type }) => type === 'turn-result')).toBeGreaterThan(stop);
+    const stop = outgoing.findIndex((each) => each.type === 'entry' && each.entry.type === 'run-stop');
+    expect(outgoing.findIndex(({ type }) => type === 'turn-result')).toBeGreaterThan(stop);
     client.send({ type: 'close', conversation: 'a' });
     await expect
       .poll(() => of('result'))
@@ -53,7 +56,7 @@ describe('a router', () => {
   });
 
   it('TRC-14 system-init contains model, tools and permission mode of the agent, once for each opening of a conversation', async () => {
-    const { client, told, of } = routed(
+    const { client, outgoing, of } = routed(
       ['one', 'two'],
       {},
       {
@@ -71,7 +74,7 @@ describe('a router', () => {
     expect(of('system-init')).toEqual(
       [systemInit, systemInit].map((each) => ({ type: 'system-init', version: 1, ...each })),
     );
-    expect(told[0]?.type).toBe('system-init');
+    expect(outgoing[0]?.type).toBe('system-init');
   });
 
   it('an agent that wraps another one and does not describe itself is served too', async () => {
@@ -88,25 +91,25 @@ describe('a router', () => {
   });
 
   it('one turn ends with its result, which is reported last, and the next message continues after it', async () => {
-    const { client, told, of } = routed(['one', 'two']);
+    const { client, outgoing, of } = routed(['one', 'two']);
     client.send(user('hi'));
-    await expect.poll(() => told.at(-1)).toMatchObject({ type: 'result', result: 'one', exitReason: 'end_turn' });
+    await expect.poll(() => outgoing.at(-1)).toMatchObject({ type: 'result', result: 'one', exitReason: 'end_turn' });
     client.send(user('again'));
-    await expect.poll(() => told.at(-1)).toMatchObject({ type: 'result', result: 'two' });
+    await expect.poll(() => outgoing.at(-1)).toMatchObject({ type: 'result', result: 'two' });
     expect(of('entry').map(({ entry }) => entry.seq)).toEqual(of('entry').map((_, index) => index));
   });
 
   it.each([true, false])(
     'after close the result is the last message, and the run continues without further ones (multiTurn %s)',
     async (multiTurn) => {
-      const { agent, client, told, of } = routed(['one', 'two'], { multiTurn });
+      const { agent, client, outgoing, of } = routed(['one', 'two'], { multiTurn });
       client.send(user('hi'));
       client.send({ type: 'close', conversation: 'a' });
       await expect.poll(() => of('result').length).toBe(1);
       await expect.poll(async () => (await agent.list())[0]).toMatchObject({ status: 'idle', lastCause: 'end_turn' });
       await flush();
-      const last = told.findIndex(({ type }) => type === 'result');
-      expect(told.slice(last + 1).filter(({ type }) => type !== 'answer')).toEqual([]);
+      const last = outgoing.findIndex(({ type }) => type === 'result');
+      expect(outgoing.slice(last + 1).filter(({ type }) => type !== 'answer')).toEqual([]);
 
       client.send(user('again'));
       await expect.poll(() => of(multiTurn ? 'turn-result' : 'result').length).toBe(multiTurn ? 1 : 2);
@@ -227,11 +230,11 @@ describe('a router', () => {
     [{ type: 'user-message', content: 'x', more: 1 }, 'malformed'],
     [{ type: 'user-message', content: 'x', requestId: 7 }, 'malformed'],
     [{ type: 'list', requestId: 'r'.repeat(201) }, 'malformed'],
-  ])('%j is answered with an error, code %s, and creates no conversation', async (given, code) => {
-    const { agent, client, told, of } = routed([]);
-    client.send(given as Incoming);
+  ])('%j is answered with an error, code %s, and creates no conversation', async (message, code) => {
+    const { agent, client, outgoing, of } = routed([]);
+    client.send(message as Incoming);
     await expect.poll(() => of('error').map((error) => error.code)).toEqual([code]);
-    expect([await agent.list(), told.length]).toEqual([[], 1]);
+    expect([await agent.list(), outgoing.length]).toEqual([[], 1]);
   });
 });
 

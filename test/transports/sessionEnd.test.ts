@@ -52,8 +52,8 @@ describe('a router without multiTurn', () => {
   it('TRC-15 fires SessionEnd after the result and before the streams of the conversation complete', async () => {
     const { agent, happened, user, happens, ends } = served(['one']);
     const opened = agent.open.bind(agent);
-    agent.open = async (...given) => {
-      const conversation = await opened(...given);
+    agent.open = async (...args) => {
+      const conversation = await opened(...args);
       conversation.log$().subscribe({ complete: () => happened.push('log complete') });
       return conversation;
     };

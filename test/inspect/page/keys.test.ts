@@ -54,8 +54,8 @@ async function keyboard(log = twoRequests()) {
   const panel = (id: string) => ({ ...inner(id), querySelector: () => inner(id) });
   vi.stubGlobal('document', { ...document, getElementById: panel });
   let listener = (_: object): void => {};
-  vi.stubGlobal('addEventListener', (type: string, given: typeof listener) => {
-    if (type === 'keydown') listener = given;
+  vi.stubGlobal('addEventListener', (type: string, handler: typeof listener) => {
+    if (type === 'keydown') listener = handler;
   });
   const { listenForKeys } = await import('../../../inspector/state/keyboard.ts');
   const preferences = await import('../../../inspector/state/preferences.ts');
