@@ -24,7 +24,7 @@ function heavy(bytes: number): Uint8Array {
 
 function gallery(getBlob: (reference: string) => Promise<Uint8Array>, cachedMost?: number) {
   const read: string[] = [];
-  const said: [string, Json][] = [];
+  const diagnostics: [string, Json][] = [];
   const made = new AttachmentPreparer({
     limits: imageLimitsOf({ id: 'm', imageLimits: { maxBytes: 32 * MIB } }),
     scale: undefined,
@@ -33,9 +33,9 @@ function gallery(getBlob: (reference: string) => Promise<Uint8Array>, cachedMost
       read.push(reference);
       return getBlob(reference);
     },
-    diagnose: (code, detail) => void said.push([code, detail]),
+    diagnose: (code, detail) => void diagnostics.push([code, detail]),
   });
-  return { made, read, said };
+  return { made, read, diagnostics };
 }
 
 describe('a preparer of images', () => {
@@ -65,7 +65,7 @@ describe('a preparer of images', () => {
 
   it('shows each form of an image in a log, with the type of its bytes', async () => {
     const jpeg = await plain(3, 2, 'jpeg');
-    const { made, read, said } = gallery(async () => jpeg);
+    const { made, read, diagnostics } = gallery(async () => jpeg);
     const image = (mediaType: string, data: string) => ({ type: 'image' as const, mediaType, data });
     const forms = [
       [base64(dot), 'image/png', base64(dot)],
@@ -82,7 +82,7 @@ describe('a preparer of images', () => {
       const content = [image('image/gif', data)];
       expect(await made.prepare([{ role: 'user', content }], signal)).toEqual([{ role: 'user', content }]);
     }
-    expect([read, said]).toEqual([['blob:1'], []]);
+    expect([read, diagnostics]).toEqual([['blob:1'], []]);
   });
 
   it('stops reading after an abort', async () => {
@@ -97,7 +97,7 @@ describe('a preparer of images', () => {
 
   it('tries a missing image again in the next request, and reports it once', async () => {
     let there = false;
-    const { made, said } = gallery(async () => (there ? dot : Promise.reject(new Error('no such blob'))));
+    const { made, diagnostics } = gallery(async () => (there ? dot : Promise.reject(new Error('no such blob'))));
     for (const _ of [1, 2]) {
       const [shown] = await made.prepare([message('blob:1')], signal);
       expect(shown?.content[0]).toMatchObject({ type: 'text' });
@@ -105,17 +105,17 @@ describe('a preparer of images', () => {
     there = true;
     const [shown] = await made.prepare([message('blob:1')], signal);
     expect(shown?.content[0]).toMatchObject({ type: 'image' });
-    expect(said).toEqual([
+    expect(diagnostics).toEqual([
       ['image_missing', { mediaType: 'image/png', image: 'blob:1', message: 'Error: no such blob' }],
     ]);
   });
 
   it('reports an image with any bytes only as not shown', async () => {
     for (const bytes of [new Uint8Array(0), Buffer.from('<svg/>'), dot.subarray(0, 10), pngHeader(60_000, 60_000)]) {
-      const { made, said } = gallery(async () => bytes);
+      const { made, diagnostics } = gallery(async () => bytes);
       const [shown] = await made.prepare([message('blob:1')], signal);
       expect(shown?.content).toEqual([{ type: 'text', text: expect.stringContaining('It is not shown:') }]);
-      expect(said.map(([code]) => code)).toEqual(['image_not_shown']);
+      expect(diagnostics.map(([code]) => code)).toEqual(['image_not_shown']);
     }
   });
 });
@@ -192,7 +192,7 @@ describe('a model without images', () => {
 
 describe('the diagnostic of an image', () => {
   it('is logged for each, also where two begin with the same bytes', async () => {
-    const { made, said } = gallery(async () => dot);
+    const { made, diagnostics } = gallery(async () => dot);
     const broken = (last: number): string => {
       const picture = heavy(200);
       picture.set([0, 0, 0, 0], 12);
@@ -201,15 +201,15 @@ describe('the diagnostic of an image', () => {
     };
     const messages = [message(broken(1), broken(2)), message(broken(1))];
     for (let time = 0; time < 2; time += 1) await made.prepare(messages, signal);
-    expect(said.map(([code]) => code)).toEqual(['image_not_shown', 'image_not_shown']);
-    expect(JSON.stringify(said[0]).length).toBeLessThan(400);
+    expect(diagnostics.map(([code]) => code)).toEqual(['image_not_shown', 'image_not_shown']);
+    expect(JSON.stringify(diagnostics[0]).length).toBeLessThan(400);
   });
 });
 
 describe('a fallback', () => {
   const models = [{ id: 'a' }, { id: 'words', accepts: ['text/*'] }, { id: 'b' }];
   const image: StoredPart = { type: 'image', mediaType: 'image/png', data: base64(dot) };
-  const said = (seq: number, kind: 'direct' | 'steer', isShown: boolean): LogEntry =>
+  const userMessage = (seq: number, kind: 'direct' | 'steer', isShown: boolean): LogEntry =>
     stamped('c', seq, {
       ...{ type: 'user-message', messageId: `m${seq}`, kind },
       content: [{ type: 'text', text: 'Hi.' }, ...(isShown ? [image] : [])],
@@ -217,7 +217,7 @@ describe('a fallback', () => {
   /** A request and its steers with replies between them; the images are in the messages of these places. */
   const request = (from: number, steers: number, shown: readonly number[]): LogEntry[] =>
     Array.from({ length: steers + 1 }, (_, at) => [
-      said(from + 2 * at, at === 0 ? 'direct' : 'steer', shown.includes(at)),
+      userMessage(from + 2 * at, at === 0 ? 'direct' : 'steer', shown.includes(at)),
       modelReply('c', from + 2 * at + 1, null),
     ]).flat();
 

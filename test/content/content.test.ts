@@ -120,10 +120,10 @@ describe('an image is refused, with the expected and the received value,', () =>
     ['a web URL without end', `https://pictures.test/${'a'.repeat(9_000)}`, 'a https: URL'],
     ['text', 'a picture (of a cat)', 'another text'],
   ])('given as %s', (_, data, got) => {
-    const said = refusal(() => read(data));
-    expect(said).toContain('data must be bytes, base64');
-    expect(said.endsWith(`, got ${got}`)).toBe(true);
-    expect(said.length).toBeLessThan(300);
+    const message = refusal(() => read(data));
+    expect(message).toContain('data must be bytes, base64');
+    expect(message.endsWith(`, got ${got}`)).toBe(true);
+    expect(message.length).toBeLessThan(300);
   });
 
   it.each([undefined, null, 5, {}, [1, 2], new ArrayBuffer(4)])('given as %o', (data) => {

@@ -117,21 +117,21 @@ describe('the parts of a result', () => {
   });
 
   it('that the store refuses become texts, each with a diagnostic of its kind, and the rest is kept', async () => {
-    const said: unknown[] = [];
+    const diagnostics: unknown[] = [];
     let calls = 0;
     const putBlob = (): Promise<string> => {
       calls += 1;
       return calls === 2 ? Promise.resolve('blob:2') : Promise.reject(new Error('full'));
     };
     const parts = [stored(base64(dot)), stored(base64(dot)), doc(base64(pdf)), text('b')];
-    const kept = await handleOf({ putBlob }).keepResult(parts, (code, detail) => void said.push([code, detail]));
+    const kept = await handleOf({ putBlob }).keepResult(parts, (code, detail) => void diagnostics.push([code, detail]));
     expect(kept).toEqual([
       text('[An image belongs here. It could not be stored.]'),
       stored('blob:2'),
       text('[A file belongs here. It could not be stored.]'),
       text('b'),
     ]);
-    expect(said).toEqual(['image', 'file'].map((kind) => [`${kind}_not_stored`, { message: 'Error: full' }]));
+    expect(diagnostics).toEqual(['image', 'file'].map((kind) => [`${kind}_not_stored`, { message: 'Error: full' }]));
   });
 });
 

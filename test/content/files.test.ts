@@ -41,8 +41,8 @@ describe('a file is accepted as', () => {
     ['text/markdown;charset=UTF-8;x="y z"', 'text/markdown', markdown],
     ['audio/x-wav', 'audio/x-wav', wav],
     ['application/vnd.openxmlformats-officedocument.wordprocessingml.document', undefined, wav],
-  ])('media type %s: without its parameters, in small letters', (given, expected, bytes) => {
-    expect(read(bytes, given)).toEqual({ type: 'file', mediaType: expected ?? given, bytes });
+  ])('media type %s: without its parameters, in small letters', (mediaType, expected, bytes) => {
+    expect(read(bytes, mediaType)).toEqual({ type: 'file', mediaType: expected ?? mediaType, bytes });
   });
 
   it('20 MB, and up to the limit', () => {
@@ -184,11 +184,11 @@ describe('the files of a conversation', () => {
     }) as unknown as LogHandle;
   const user = (...content: StoredPart[]): Message[] => [{ role: 'user', content }];
   async function shown(messages: Message[], model: Partial<Model> = {}, blobs: Record<string, Uint8Array> = {}) {
-    const said: [string, Json][] = [];
-    const given = new Attachments(handle(blobs)).shownTo({ id: 'm', ...model }, messages, signal, (code, detail) =>
-      said.push([code, detail]),
+    const diagnostics: [string, Json][] = [];
+    const showing = new Attachments(handle(blobs)).shownTo({ id: 'm', ...model }, messages, signal, (code, detail) =>
+      diagnostics.push([code, detail]),
     );
-    return { content: (await given)[0]?.content, said };
+    return { content: (await showing)[0]?.content, diagnostics };
   }
   const stored = (mediaType: string, data: string, name?: string): StoredPart => ({
     ...{ type: 'file', mediaType, data },
@@ -214,11 +214,11 @@ describe('the files of a conversation', () => {
       part: 'file',
       message: 'a file could not be stored (Error: the disk is full)',
     });
-    const said: string[] = [];
-    expect(await attachments.keepResult([stored(PDF, base64Of(pdf))], (code) => said.push(code))).toEqual([
+    const diagnostics: string[] = [];
+    expect(await attachments.keepResult([stored(PDF, base64Of(pdf))], (code) => diagnostics.push(code))).toEqual([
       { type: 'text', text: '[A file belongs here. It could not be stored.]' },
     ]);
-    expect(said).toEqual(['file_not_stored']);
+    expect(diagnostics).toEqual(['file_not_stored']);
   });
 
   it('reach a model byte for byte, by URL, or with their names', async () => {
@@ -234,7 +234,7 @@ describe('the files of a conversation', () => {
       stored(PDF, 'blob:1:application/pdf', 'a\u202eb.pdf'),
       { type: 'image', mediaType: 'image/png', data: base64(dot) },
     ];
-    const { content, said } = await shown(user(...(parts as StoredPart[])), { accepts: ['audio/*'] });
+    const { content, diagnostics } = await shown(user(...(parts as StoredPart[])), { accepts: ['audio/*'] });
     expect(content).toEqual([
       {
         type: 'text',
@@ -242,7 +242,7 @@ describe('the files of a conversation', () => {
       },
       { type: 'text', text: '[An image (image/png) belongs here. It is not shown: this model takes no image/png.]' },
     ]);
-    expect(said).toEqual([]);
+    expect(diagnostics).toEqual([]);
   });
 
   it('that are texts become text parts for a model without files of their type', async () => {
@@ -261,12 +261,12 @@ describe('the files of a conversation', () => {
   it('whose bytes are gone or damaged become texts, with one diagnostic each', async () => {
     const gone = stored(PDF, 'blob:9:application/pdf', 'a.pdf');
     const damaged = stored('text/plain', base64Of(new Uint8Array([255, 254])));
-    const { content, said } = await shown(user(gone, gone, damaged), { accepts: [PDF] });
+    const { content, diagnostics } = await shown(user(gone, gone, damaged), { accepts: [PDF] });
     expect(content?.map((part) => part.type === 'text' && part.text)).toEqual([
       '[A file (a.pdf (application/pdf)) belongs here. It is not shown: its bytes are missing.]',
       '[A file (a.pdf (application/pdf)) belongs here. It is not shown: its bytes are missing.]',
       '[A file (text/plain) belongs here. It is not shown: its bytes are not a text in UTF-8.]',
     ]);
-    expect(said.map(([code]) => code)).toEqual(['file_missing', 'file_not_shown']);
+    expect(diagnostics.map(([code]) => code)).toEqual(['file_missing', 'file_not_shown']);
   });
 });

@@ -13,18 +13,18 @@ const never: ScaleImage = async () => {
 };
 async function drawn(bytes: Uint8Array, imageLimits?: ImageLimits) {
   const wanted: Scaled[] = [];
-  const found = await fitted(bytes, limits(imageLimits), (given, scaled, from) => {
+  const found = await fitted(bytes, limits(imageLimits), (source, scaled, from) => {
     wanted.push(scaled);
-    return scaleBySharp(given, scaled, from);
+    return scaleBySharp(source, scaled, from);
   });
   if (found.kind === 'refused') throw new Error(found.why);
   return { ...found, wanted };
 }
 
 it.each(['maxPixels', 'maxBytes', 'mediaTypes'] as const)('a limit %s that is undefined is the default one', (name) => {
-  const given = { [name]: undefined } as ImageLimits;
-  expect(limits(given)).toEqual(limits());
-  expect(openai('m', { apiKey: 'k', imageLimits: given }).id).toBe('m');
+  const imageLimits = { [name]: undefined } as ImageLimits;
+  expect(limits(imageLimits)).toEqual(limits());
+  expect(openai('m', { apiKey: 'k', imageLimits }).id).toBe('m');
 });
 
 describe('S003-32 an image that fits is unchanged', () => {

@@ -117,14 +117,14 @@ export class BrokenHandle implements LogHandle {
     this.#readers -= 1;
   }
 
-  append(given: readonly LogEntry[], expectedSeq: number): Promise<void> {
+  append(appended: readonly LogEntry[], expectedSeq: number): Promise<void> {
     const late = this.#is('appends when it is closed') || (!this.#closed && this.#is('appends while it is closing'));
     if (this.#closing && !late) return Promise.reject(new RunchartError('closed', 'closed'));
-    const entries = this.#is('stores what became of an entry meanwhile') ? given : structuredClone([...given]);
+    const entries = this.#is('stores what became of an entry meanwhile') ? appended : structuredClone([...appended]);
     const turns = this.#is('appends without waiting its turn') ? 3 - (this.#asked++ % 3) : 1;
     const work = async () => {
       for (let turn = 0; turn < turns; turn += 1) await tick();
-      await this.#store(entries, given, expectedSeq);
+      await this.#store(entries, appended, expectedSeq);
     };
     const done = this.#is('appends without waiting its turn')
       ? work()
@@ -172,9 +172,9 @@ export class BrokenHandle implements LogHandle {
     if (!this.#is('never gives its lease back')) this.#release(false);
   }
 
-  async #store(given: readonly LogEntry[], original: readonly LogEntry[], expectedSeq: number): Promise<void> {
+  async #store(candidates: readonly LogEntry[], original: readonly LogEntry[], expectedSeq: number): Promise<void> {
     if (this.#closed && this.#is('closes before it has stored')) return;
-    let entries = [...given];
+    let entries = [...candidates];
     if (this.#is('sorts a group')) entries.sort((a, b) => a.seq - b.seq);
     if (this.#is('drops repeated seqs')) entries = [...new Map(entries.map((entry) => [entry.seq, entry])).values()];
     this.#refuse(entries, expectedSeq);

@@ -30,7 +30,7 @@ const make = (kind: string): Promise<LogStore> => makers[kind]?.() ?? Promise.re
 
 const bytes = new Uint8Array([137, 80, 78, 71, 0, 255]);
 const image = (data: string) => ({ type: 'image', mediaType: 'image/png', data }) as const;
-const said = (id: string, seq: number, data: string): LogEntry =>
+const imageMessage = (id: string, seq: number, data: string): LogEntry =>
   stamped(id, seq, { type: 'user-message', messageId: `m${seq}`, kind: 'direct', content: [image(data)] });
 const started = (id: string, seq: number, child: string): LogEntry =>
   stamped(id, seq, { type: 'sub-agent', callId: 'call', child, phase: 'started' });
@@ -42,7 +42,10 @@ const owned = (id: string, owner: string): LogEntry =>
 async function fill(store: LogStore): Promise<void> {
   await opened(store, 'image', async (handle) => {
     const reference = (await handle.putBlob?.(bytes, 'image/png')) ?? '';
-    await handle.append([owned('image', 'ann'), said('image', 1, reference), notice('image', 2, '\0\ud800 ä')], 0);
+    await handle.append(
+      [owned('image', 'ann'), imageMessage('image', 1, reference), notice('image', 2, '\0\ud800 ä')],
+      0,
+    );
   });
   await write(store, 'inner', [childOf('inner', 'sub'), notice('inner', 1)]);
   await write(store, 'sub', [childOf('sub', 'c'), started('sub', 1, 'inner'), started('sub', 2, 'c')]);
@@ -219,7 +222,7 @@ describe('a copy of conversations', () => {
       },
     };
     await copyConversations(from, to, { owner: 'ann' });
-    expect((await stored(inner, 'image'))[1]).toEqual(said('image', 1, Buffer.from(bytes).toString('base64')));
+    expect((await stored(inner, 'image'))[1]).toEqual(imageMessage('image', 1, Buffer.from(bytes).toString('base64')));
   });
 
   test('a conversation that is open, and a sub-agent whose id the target has, are refused', async () => {

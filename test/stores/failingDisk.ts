@@ -28,8 +28,8 @@ export function fillAfter(room: number, past = 0): void {
   const write = fileHandle.write;
   const spy = vi.spyOn(fileHandle, 'write');
   for (let number = 0; number < past; number += 1) spy.mockImplementationOnce(write);
-  spy.mockImplementationOnce(async function (this: FileHandle, given, offset = 0) {
-    const bytes = typeof given === 'string' ? Buffer.from(given) : given;
+  spy.mockImplementationOnce(async function (this: FileHandle, data, offset = 0) {
+    const bytes = typeof data === 'string' ? Buffer.from(data) : data;
     if (room > 0) await write.call(this, bytes, offset, Math.min(room, bytes.length), null);
     throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
   });

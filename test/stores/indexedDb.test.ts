@@ -111,13 +111,13 @@ describe('an opening that another tab overtakes', () => {
   /** Runs the act of the other tab before the next lock is given. */
   function overtaken(act: () => Promise<void>): void {
     const { locks } = navigator;
-    const request = locks.request.bind(locks) as (...given: unknown[]) => Promise<unknown>;
+    const request = locks.request.bind(locks) as (...args: unknown[]) => Promise<unknown>;
     let isFirst = true;
-    vi.spyOn(locks, 'request').mockImplementation((async (...given: unknown[]) => {
-      if (!isFirst) return request(...given);
+    vi.spyOn(locks, 'request').mockImplementation((async (...args: unknown[]) => {
+      if (!isFirst) return request(...args);
       isFirst = false;
       await act();
-      return request(...given);
+      return request(...args);
     }) as never);
   }
 

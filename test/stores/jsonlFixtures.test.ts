@@ -93,7 +93,7 @@ describe('H-140, B23: a log file of a version', () => {
   test('a conversation continues with its sub-agents: a call that waits in one is decided, and a fork has its own', async () => {
     const { store } = await placeOf('v1');
     const old = await entriesOf('v1', 'family');
-    const told = (entries: readonly LogEntry[]) =>
+    const subAgentsIn = (entries: readonly LogEntry[]) =>
       entries.flatMap((entry) => (entry.type === 'sub-agent' ? [[entry.conversationId, entry.child]] : []));
     const children = old.flatMap((entry) => (entry.type === 'sub-agent' ? [entry.conversationId] : []));
     const today = children.map((child) => ['family', child]);
@@ -108,15 +108,15 @@ describe('H-140, B23: a log file of a version', () => {
     const agent = createAgent({ model: scriptedModel(['out', 'done']), store, tools: [publish, subAgents()] });
     await forkConversation(store, 'family', 'fork', old.length);
     const family = await agent.open('family');
-    expect(told(family.log())).toEqual(today);
+    expect(subAgentsIn(family.log())).toEqual(today);
     expect(family.pending).toMatchObject([{ callId: 'x', path: ['p', 'x'] }]);
     await family.decide({ callId: 'x', action: 'approve' });
     expect((await family.resume().result).text).toBe('done');
-    expect(told(family.log())).toEqual([...today, ['family', children[1]]]);
+    expect(subAgentsIn(family.log())).toEqual([...today, ['family', children[1]]]);
     expect(project(family.log()).diagnostics).toEqual([]);
     expect(project([...old, ...family.log(old.length)])).toEqual(project(family.log()));
     const fork = await agent.open('fork');
-    expect(told(fork.log()).map(([of, child]) => [of, children.includes(child ?? '')])).toEqual(
+    expect(subAgentsIn(fork.log()).map(([of, child]) => [of, children.includes(child ?? '')])).toEqual(
       today.map(() => ['fork', false]),
     );
     expect(fork.pending).toMatchObject([{ callId: 'x', path: ['p', 'x'] }]);

@@ -95,8 +95,8 @@ describe('a lease that cannot be taken', () => {
   test('a lease is written completely, even if the system splits the write', async () => {
     const { directory, store, path } = await place();
     const real = fileHandle.write;
-    vi.spyOn(fileHandle, 'write').mockImplementation(function (this: unknown, given, offset = 0) {
-      const bytes = typeof given === 'string' ? Buffer.from(given) : given;
+    vi.spyOn(fileHandle, 'write').mockImplementation(function (this: unknown, data, offset = 0) {
+      const bytes = typeof data === 'string' ? Buffer.from(data) : data;
       return real.call(this as never, bytes, offset, Math.min(bytes.length - offset, 7), null);
     });
     await opened(store, 'c', async () => {

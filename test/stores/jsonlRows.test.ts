@@ -123,8 +123,8 @@ class Life {
     }
     const count = 1 + Math.floor(this.#chance.next() * 3);
     const entries = Array.from({ length: count }, (_, at) => this.#entry(id, held.next + at));
-    const given = this.#chance.next() < 0.7 ? entries.map((entry) => deepFreeze(entry)) : entries;
-    await held.handle.append(given, held.next);
+    const appended = this.#chance.next() < 0.7 ? entries.map((entry) => deepFreeze(entry)) : entries;
+    await held.handle.append(appended, held.next);
     held.next += count;
   }
 

@@ -36,8 +36,8 @@ describe('a file with arbitrary bytes', () => {
     for (const unit of UNITS) {
       for (const head of ['', file(header, first)]) {
         const { store } = await placeWith(head + rubbish(unit));
-        const known = head === '' ? 'no_header' : 'corrupt';
-        expect(await parses(() => refused(known, () => store.open('c')))).toBeLessThan(100);
+        const code = head === '' ? 'no_header' : 'corrupt';
+        expect(await parses(() => refused(code, () => store.open('c')))).toBeLessThan(100);
         expect(await parses(() => store.list())).toBeLessThan(100);
         expect((await store.list()).map(({ id }) => id)).toEqual(head === '' ? [] : ['c']);
       }
@@ -110,7 +110,7 @@ describe('the first of several reasons is reported at any distance', () => {
 });
 
 describe('the message names the remedy', () => {
-  const said = async (content: string | Uint8Array): Promise<string> => {
+  const messageOf = async (content: string | Uint8Array): Promise<string> => {
     const { store } = await placeWith(content);
     return store.open('c').then(
       () => 'opened',
@@ -120,24 +120,24 @@ describe('the message names the remedy', () => {
 
   test('only a greater version asks for a newer runchart', async () => {
     for (const version of [String(VERSION + 1), '999', '2.5']) {
-      expect(await said(file(header.replace(/\d+/, version)))).toContain('use a newer runchart');
+      expect(await messageOf(file(header.replace(/\d+/, version)))).toContain('use a newer runchart');
     }
     for (const version of ['0', '"1"', '-1', 'null', '[2]']) {
-      const message = await said(file(header.replace(/\d+/, version)));
+      const message = await messageOf(file(header.replace(/\d+/, version)));
       expect(message).toContain(
         `expected version ${VERSION}, got ${version}: no runchart wrote that, restore the file`,
       );
     }
-    expect(await said('{"format":"runchart-log"}\n')).toContain('got nothing: no runchart wrote that');
+    expect(await messageOf('{"format":"runchart-log"}\n')).toContain('got nothing: no runchart wrote that');
   });
 
   test('another encoding is named', async () => {
     const log = file(header, first);
-    expect(await said(`${log}\ufeff${log}`)).toContain('byte order mark');
-    expect(await said(Buffer.from(log, 'utf16le'))).toContain('UTF-16');
-    expect(await said(Buffer.from(log, 'utf16le').swap16())).toContain('UTF-16');
-    expect(await said(Buffer.from(`\ufeff${log}`, 'utf16le'))).toContain('UTF-16');
-    expect(await said(log + Buffer.from('hello\n', 'utf16le').toString('latin1'))).toContain('UTF-16');
-    expect(await said('not a log\n')).toContain('it is no JSON object');
+    expect(await messageOf(`${log}\ufeff${log}`)).toContain('byte order mark');
+    expect(await messageOf(Buffer.from(log, 'utf16le'))).toContain('UTF-16');
+    expect(await messageOf(Buffer.from(log, 'utf16le').swap16())).toContain('UTF-16');
+    expect(await messageOf(Buffer.from(`\ufeff${log}`, 'utf16le'))).toContain('UTF-16');
+    expect(await messageOf(log + Buffer.from('hello\n', 'utf16le').toString('latin1'))).toContain('UTF-16');
+    expect(await messageOf('not a log\n')).toContain('it is no JSON object');
   });
 });

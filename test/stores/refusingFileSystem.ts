@@ -23,27 +23,27 @@ export async function refusing(original: () => Promise<unknown>): Promise<object
   return {
     ...real,
     ...(statSync && {
-      statSync: (...given: Parameters<typeof statSync>) => {
-        refuse('statSync', given[0]);
-        return statSync(...given);
+      statSync: (...args: Parameters<typeof statSync>) => {
+        refuse('statSync', args[0]);
+        return statSync(...args);
       },
     }),
-    unlink: async (...given: Parameters<typeof Promises.unlink>) => {
-      refuse('unlink', given[0]);
-      return real.unlink(...given);
+    unlink: async (...args: Parameters<typeof Promises.unlink>) => {
+      refuse('unlink', args[0]);
+      return real.unlink(...args);
     },
-    open: async (...given: Parameters<typeof Promises.open>) => {
-      const file = await real.open(...given);
+    open: async (...args: Parameters<typeof Promises.open>) => {
+      const file = await real.open(...args);
       const close = file.close.bind(file);
       file.close = async () => {
         await close();
-        refuse('close', given[0]);
+        refuse('close', args[0]);
       };
       return file;
     },
-    rm: async (...given: Parameters<typeof Promises.rm>) => {
-      refuse('rm', given[0]);
-      return real.rm(...given);
+    rm: async (...args: Parameters<typeof Promises.rm>) => {
+      refuse('rm', args[0]);
+      return real.rm(...args);
     },
   };
 }

@@ -145,20 +145,20 @@ describe('the row of a log', () => {
     const part = (text: string) => [{ type: 'text', text }];
     const picture = [{ type: 'image', mediaType: 'image/png', data: 'x' }];
     const history = (...messages: unknown[]): LogEntry => stamped('c', 1, { type: 'history', messages } as never);
-    const said = history(
+    const historyEntry = history(
       { role: 'assistant', content: part('an answer'), toolCalls: [] },
       { role: 'tool', callId: 'x', content: part('a result'), isError: false },
       { role: 'user', content: picture },
       { role: 'user', content: part(' the  request ') },
       { role: 'user', content: part('another') },
     );
-    expect(foldOf(conversation('c'), said)).toMatchObject({
+    expect(foldOf(conversation('c'), historyEntry)).toMatchObject({
       title: 'the request',
       lastCause: 'history',
       cycle: 'ended',
     });
-    expect(foldOf(conversation('c'), said, started(2), stop(3, 'end_turn'))?.lastCause).toBe('end_turn');
-    expect(foldOf(conversation('c'), said, started(2), stop(3))?.lastCause).toBeUndefined();
+    expect(foldOf(conversation('c'), historyEntry, started(2), stop(3, 'end_turn'))?.lastCause).toBe('end_turn');
+    expect(foldOf(conversation('c'), historyEntry, started(2), stop(3))?.lastCause).toBeUndefined();
     for (const messages of [[], [{ role: 'assistant', content: part('an answer') }], [null, 7], undefined, 'odd']) {
       const odd = stamped('c', 1, { type: 'history', messages } as never);
       expect(foldOf(conversation('c'), odd, user(2, 'later'))?.title).toBe('later');
@@ -375,9 +375,9 @@ describe('an entry', () => {
     ['of an earlier place', text({ seq: 2 }), 'gap'],
     ['of a later place', text({ seq: 4 }), 'gap'],
     ['without a place', text({ seq: undefined }), 'gap'],
-  ])('%s is read as the one of its place, or refused with the line', (_, given, code) => {
-    const read = resultOrError(() => entryIn(given, 3, 'c'));
-    if (code === undefined) return expect(read).toEqual(JSON.parse(String(given)));
+  ])('%s is read as the one of its place, or refused with the line', (_, line, code) => {
+    const read = resultOrError(() => entryIn(line, 3, 'c'));
+    if (code === undefined) return expect(read).toEqual(JSON.parse(String(line)));
     expect(read).toBeInstanceOf(CorruptLogError);
     expect(read).toMatchObject({ code, line: 4 });
   });
@@ -406,11 +406,12 @@ describe('an entry', () => {
 
 describe('the notices of an opening', () => {
   test('are logged unless the log has one of the same code and detail', () => {
-    const given = [{ code: 'a' }, { code: 'a', detail: { line: 2 } }, { code: 'b', detail: null }];
+    const openingNotices = [{ code: 'a' }, { code: 'a', detail: { line: 2 } }, { code: 'b', detail: null }];
     const logged = (code: string, detail?: unknown): LogEntry =>
       stamped('c', 0, { type: 'diagnostic', code, ...(detail !== undefined && { detail }) } as never);
-    const codes = (...entries: LogEntry[]) => noticeEntries(given as never, entries).map((entry) => ({ ...entry }));
-    const [a, line, b] = given.map((each) => ({ runId: null, type: 'diagnostic', ...each }));
+    const codes = (...entries: LogEntry[]) =>
+      noticeEntries(openingNotices as never, entries).map((entry) => ({ ...entry }));
+    const [a, line, b] = openingNotices.map((each) => ({ runId: null, type: 'diagnostic', ...each }));
     expect(codes()).toEqual([a, line, b]);
     expect(codes(logged('a'))).toEqual([line, b]);
     expect(codes(logged('a', null), logged('b'))).toEqual([line]);
@@ -454,7 +455,7 @@ describe('the owner and the parent of a log', () => {
 
   test('a store without a lookup may have any log', async () => {
     const asked: unknown[] = [];
-    const store = withLookup({ list: async () => [] } as never, async (...given) => asked.push(given) > 1);
+    const store = withLookup({ list: async () => [] } as never, async (...args) => asked.push(args) > 1);
     expect(await mayExist(undefined, 'c')).toBe(true);
     expect(await mayExist({ list: async () => [] }, 'c')).toBe(true);
     expect([await mayExist(store, 'c', 'ann'), await mayExist(store, 'd')]).toEqual([false, true]);

@@ -253,7 +253,7 @@ describe('the registry', () => {
   it('it repeats a call with the results of its sub-agents, and refuses other tasks only if a person gave them', async () => {
     const { made, tasks, context } = registry();
     const others = [{ id: 'z', task: 'another' }];
-    const statusOf = async (...given: Parameters<typeof made.run>) => answerOf(await made.run(...given))?.status;
+    const statusOf = async (...args: Parameters<typeof made.run>) => answerOf(await made.run(...args))?.status;
     const edit = { decision: { callId: 'c1', action: 'edit', args: {} } };
     expect(await statusOf(tasks, context())).toBe('pending');
     expect(await statusOf(tasks, context(edit))).toBe('pending');

@@ -121,8 +121,8 @@ describe('the cost of sub-agents', () => {
     expect(result).toMatchObject({ termination: 'Stopped', cause: 'max_budget' });
     expect(result.costUsd).toBeGreaterThanOrEqual(10);
     expect(result.costUsd).toBeLessThanOrEqual(10 + 2 * 4);
-    for (const told of reported(conversation.log(), 'p')) {
-      expect(told).toMatchObject({ outcome: 'failed', text: expect.stringMatching(/budget/) });
+    for (const report of reported(conversation.log(), 'p')) {
+      expect(report).toMatchObject({ outcome: 'failed', text: expect.stringMatching(/budget/) });
     }
     expect(only(await logOf(store, childOf('p', 'a')), 'run-stop')).toEqual(['run-stop completed max_budget']);
   });

@@ -174,8 +174,12 @@ describe('access from outside', () => {
       tools: [subAgents({ model: byTask({ alpha: [[submit('s', 'forged')]] }) })],
     });
     expect((await conversation.send('hi').result).text).toBe('done');
-    const [told] = reported(conversation.log(), 'p');
-    expect(told).toMatchObject({ id: 'a', outcome: 'failed', text: expect.stringMatching(/not that of a sub-agent/) });
+    const [report] = reported(conversation.log(), 'p');
+    expect(report).toMatchObject({
+      id: 'a',
+      outcome: 'failed',
+      text: expect.stringMatching(/not that of a sub-agent/),
+    });
     expect(await logOf(store, id)).toHaveLength(1);
   });
 

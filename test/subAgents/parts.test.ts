@@ -74,9 +74,9 @@ describe('the sub-agents of a call', () => {
     stop?(): Promise<void>;
   }
   /** Children that end after their work, and the calls on them. */
-  function group(given: { [id: string]: Child }, resultBytes = 10_000, concurrency = 2) {
+  function group(members: { [id: string]: Child }, resultBytes = 10_000, concurrency = 2) {
     const acts: string[] = [];
-    const children = Object.entries(given).map(([id, each]) => {
+    const children = Object.entries(members).map(([id, each]) => {
       const child = {
         ...{ task: { id, task: `do ${id}` }, ending: each.ending, endedBefore: each.endedBefore },
         ...{ pending: [], unsettled: [], upTo: 3, canContinue: each.canContinue ?? each.ending === undefined },
@@ -178,15 +178,15 @@ describe('the sub-agents of a call', () => {
     [['b', 'a'], false],
     [['a', 'b!'], false],
     [[], false],
-  ])('for the tasks %j they are: %s', (given, expected) => {
-    const tasks = given.map((name) => ({ id: name.replace('!', ''), task: `do ${name}` }));
+  ])('for the tasks %j they are: %s', (names, expected) => {
+    const tasks = names.map((name) => ({ id: name.replace('!', ''), task: `do ${name}` }));
     expect(group({ a: {}, b: {} }).made.worksOn(tasks)).toBe(expected);
   });
 });
 
 describe('tasks', () => {
-  const validate = async (given: unknown) => {
-    const read = await taskList['~standard'].validate(given);
+  const validate = async (input: unknown) => {
+    const read = await taskList['~standard'].validate(input);
     return read.issues ? read.issues.map(({ path = [], message }) => `${path.join('.')}: ${message}`) : read.value;
   };
   const task = (id: unknown, words: unknown = 'x') => ({ id, task: words });
@@ -220,9 +220,9 @@ describe('tasks', () => {
     [{ tasks: [task('a', 1)] }, 'tasks.0.task: expected a text'],
     [{ tasks: [null] }, 'tasks.0.id: expected a text'],
     [{ tasks: [Object.create(task('a'))] }, 'tasks.0.id: expected a text'],
-  ])('%o are invalid', async (given, why) => {
-    expect(await validate(given)).toEqual(expect.arrayContaining([expect.stringContaining(why)]));
-    expect(tasksOf(given as never)).toEqual([]);
+  ])('%o are invalid', async (input, why) => {
+    expect(await validate(input)).toEqual(expect.arrayContaining([expect.stringContaining(why)]));
+    expect(tasksOf(input as never)).toEqual([]);
   });
 
   it('tasks of two calls, conversations or names have separate conversations, whatever their ids are', () => {

@@ -10,10 +10,10 @@ import { VirtualClock } from '../support/virtualClock.ts';
 /** A promise that a test settles. */
 function signal() {
   let give = (): void => {};
-  const given = new Promise<void>((resolve) => {
+  const settled = new Promise<void>((resolve) => {
     give = resolve;
   });
-  return { give, given };
+  return { give, settled };
 }
 
 const phases = (log: readonly LogEntry[]): string[] =>
@@ -23,9 +23,9 @@ describe('spawning', () => {
   it('S003-22: the parent continues after the last of three, with all results in the order of their ends, the failed one marked', async () => {
     const [a, b, c] = [signal(), signal(), signal()];
     const model = byTask({
-      alpha: [during(() => a.given, [submit('s', 'A')])],
-      beta: [during(() => b.given, [submit('s', 'B')])],
-      gamma: [during(() => c.given, new ModelError({ code: 'auth', message: 'no key' }))],
+      alpha: [during(() => a.settled, [submit('s', 'A')])],
+      beta: [during(() => b.settled, [submit('s', 'B')])],
+      gamma: [during(() => c.settled, new ModelError({ code: 'auth', message: 'no key' }))],
     });
     const { conversation, model: parent } = await bench({
       replies: [[spawn('p', 'alpha', 'beta', 'gamma')], 'done'],
@@ -61,7 +61,7 @@ describe('spawning', () => {
     const [a, b] = [signal(), signal()];
     const meet = (mine: typeof a, other: typeof a): Promise<void> => {
       mine.give();
-      return other.given;
+      return other.settled;
     };
     const model = byTask({
       alpha: [during(() => meet(a, b), [submit('s', 'A')])],
@@ -135,8 +135,8 @@ describe('the end of a sub-agent', () => {
       tools: [subAgents({ model: byTask({ alpha: ['forty-two'] }) })],
     });
     await conversation.send('hi').result;
-    const [told] = reported(conversation.log(), 'p');
-    expect(told).toEqual({ id: 'a', task: 'alpha', outcome: 'succeeded', implicit: true, text: 'forty-two' });
+    const [report] = reported(conversation.log(), 'p');
+    expect(report).toEqual({ id: 'a', task: 'alpha', outcome: 'succeeded', implicit: true, text: 'forty-two' });
   });
 
   it('a result that is not text is serialized as JSON', async () => {

@@ -52,7 +52,7 @@ export interface LifeOptions {
 /** An accepted message, and the outcome that its sender received. */
 interface Promised {
   messageId: string;
-  told: string[];
+  outcomes: string[];
   receipt: boolean;
 }
 
@@ -169,11 +169,11 @@ export class MessageLife {
       case 'steer':
       case 'followUp': {
         const { messageId, delivered } = conversation[act.do](act.do);
-        const promised: Promised = { messageId, told: [], receipt: true };
+        const promised: Promised = { messageId, outcomes: [], receipt: true };
         this.#promised.push(promised);
         void delivered.then(
-          (how) => promised.told.push(how),
-          () => promised.told.push('unknown'),
+          (how) => promised.outcomes.push(how),
+          () => promised.outcomes.push('unknown'),
         );
         return;
       }
@@ -229,7 +229,7 @@ export class MessageLife {
     const ids = this.#ids;
     const options = { ...(kind && { kind }), ...(aborted && { signal: AbortSignal.abort() }) };
     const run = this.conversation.send('hi', options);
-    this.#promised.push({ messageId: `m${ids + 1}`, told: [], receipt: false });
+    this.#promised.push({ messageId: `m${ids + 1}`, outcomes: [], receipt: false });
     this.#keep(run);
   }
 
@@ -291,17 +291,17 @@ export class MessageLife {
       log.filter((each) => each.type === type && 'messageId' in each && each.messageId === messageId).length;
     const say = (fault: string): void => void this.faults.push(fault);
     const queued = conversation.view().queued.map(({ messageId }) => messageId);
-    for (const { messageId, told, receipt } of this.#promised) {
+    for (const { messageId, outcomes, receipt } of this.#promised) {
       const delivered = count('user-message', messageId);
       const returned = count('message-returned', messageId);
       if (delivered + returned > 1) say(`${messageId} was delivered ${delivered} times, returned ${returned} times`);
       if (!receipt) continue;
-      if (told.length !== 1) say(`the receipt of ${messageId} was settled ${told.length} times`);
-      if (told[0] === 'delivered' && delivered !== 1) say(`${messageId} was delivered, and is not in the log`);
-      if (told[0] === 'returned' && delivered !== 0) say(`${messageId} was returned, and is in the log`);
+      if (outcomes.length !== 1) say(`the receipt of ${messageId} was settled ${outcomes.length} times`);
+      if (outcomes[0] === 'delivered' && delivered !== 1) say(`${messageId} was delivered, and is not in the log`);
+      if (outcomes[0] === 'returned' && delivered !== 0) say(`${messageId} was returned, and is in the log`);
       const stays = queued.includes(messageId);
-      if (told[0] !== undefined && told[0] !== 'delivered' && stays !== (told[0] === 'unknown'))
-        say(`the receipt of ${messageId} says ${told[0]}, and it ${stays ? 'stays' : 'does not stay'} queued`);
+      if (outcomes[0] !== undefined && outcomes[0] !== 'delivered' && stays !== (outcomes[0] === 'unknown'))
+        say(`the receipt of ${messageId} says ${outcomes[0]}, and it ${stays ? 'stays' : 'does not stay'} queued`);
       if (count('message-queued', messageId) > delivered + returned && !queued.includes(messageId))
         say(`${messageId} is lost`);
     }

@@ -27,8 +27,8 @@ export function sharedMemoryStore(): Required<Pick<LogStore, 'follow' | 'act' | 
   const store = memoryStore();
   const all = new Map<string, Shared>();
   const sharedOf = (id: string): Shared => {
-    const known = all.get(id);
-    if (known) return known;
+    const existing = all.get(id);
+    if (existing) return existing;
     const made: Shared = {
       ...{ entries: [], changed$: new Subject(), signals$: new Subject(), live$: undefined, take: undefined },
       ...{ answers: new Map(), settle: new Map(), effects: new Map(), isDeleted: false },
@@ -120,8 +120,8 @@ export function sharedMemoryStore(): Required<Pick<LogStore, 'follow' | 'act' | 
   async function act(id: string, asked: Act): Promise<Json> {
     const shared = sharedOf(id);
     if (!shared.take) throw new RunchartError('unavailable', 'nobody holds the conversation');
-    const known = shared.answers.get(asked.actId);
-    if (known) return known;
+    const existing = shared.answers.get(asked.actId);
+    if (existing) return existing;
     const answered = new Promise<ActAnswer>((settle) => shared.settle.set(asked.actId, settle)).then((answer) => {
       if ('error' in answer) throw new RunchartError(answer.error.code, answer.error.message);
       return answer.value;

@@ -24,7 +24,7 @@ class Lives {
   readonly #clock = new VirtualClock();
   readonly #ran = new Map<string, number>();
   /** The answers that the host received; the log must agree with each. */
-  readonly #told: { what: string; holds(entry: LogEntry): boolean }[] = [];
+  readonly #answers: { what: string; holds(entry: LogEntry): boolean }[] = [];
   readonly #policies: Partial<Policies>;
   #ids = 0;
   #replies = 0;
@@ -155,8 +155,8 @@ class Lives {
   }
 
   #tell(what: string, holds: (entry: LogEntry) => boolean): void {
-    if (this.#told.some((each) => each.what === what)) return;
-    this.#told.push({ what, holds });
+    if (this.#answers.some((each) => each.what === what)) return;
+    this.#answers.push({ what, holds });
   }
 
   #hear(run: Run): void {
@@ -247,7 +247,7 @@ class Lives {
     this.#life += 1;
     await this.#clock.advance(QUIET_MS);
     for (const fault of logFaults(this.log)) this.#fault(`life ${this.#life}: ${fault}`);
-    for (const { what, holds } of this.#told.splice(0))
+    for (const { what, holds } of this.#answers.splice(0))
       if (!this.log.some(holds)) this.#fault(`told that ${what}, and the log does not say so`);
   }
 

@@ -480,17 +480,17 @@ describe('a follower', () => {
     for (const each of all) void each.next().catch(() => undefined);
     await vi.advanceTimersByTimeAsync(0);
     expect(hints).toEqual(ids.map((id) => ({ followed: [id], isNew: true })));
-    const told: [at: number, ids: string[]][] = [];
+    const renewals: [at: number, ids: string[]][] = [];
     for (let second = 1; second <= 60; second += 1) {
       hints.length = 0;
       await vi.advanceTimersByTimeAsync(1_000);
       expect(hints.filter((hint) => !fitsHint(hint) || 'isNew' in hint)).toEqual([]);
       const followed = hints.flatMap((hint) => ('followed' in hint ? hint.followed : []));
-      if (hints.length > 0) told.push([second, followed]);
+      if (hints.length > 0) renewals.push([second, followed]);
       if (hints.length > 0) expect(hints).toHaveLength(3);
     }
-    expect(told.map(([, followed]) => followed)).toEqual(told.map(() => ids));
-    expect(told.map(([second], index) => second - (told[index - 1]?.[0] ?? second - 20))).toEqual([20, 20, 20]);
+    expect(renewals.map(([, followed]) => followed)).toEqual(renewals.map(() => ids));
+    expect(renewals.map(([second], index) => second - (renewals[index - 1]?.[0] ?? second - 20))).toEqual([20, 20, 20]);
     followers.close();
   });
 });

@@ -70,13 +70,13 @@ describe('the statements of the store', () => {
       await emptySchema(SCHEMA);
       const { below: next } = chance(seed);
       const model = new DatabaseModel();
-      const said: string[] = [];
+      const steps: string[] = [];
       for (let step = 0; step < 60; step += 1) {
         const [name, values] = drawn(next, model);
-        said.push(`${name} ${JSON.stringify(values)}`);
+        steps.push(`${name} ${JSON.stringify(values)}`);
         const { rows } = await pool.query(statements[name] as string, values);
         const expected = model.execute(name, values, Date.now());
-        expect(plain(rows), `seed ${seed}: ${said.join('\n')}`).toEqual(plain(expected));
+        expect(plain(rows), `seed ${seed}: ${steps.join('\n')}`).toEqual(plain(expected));
       }
     }
     await store.close();

@@ -27,9 +27,9 @@ function poolOf(answer: (text: string, values: readonly unknown[]) => Answer | P
   const released: (boolean | undefined)[] = [];
   const listeners = new Map<string, Set<(value: { payload?: string }) => void>>();
   const listenersOf = (event: string) => {
-    const known = listeners.get(event) ?? new Set();
-    listeners.set(event, known);
-    return known;
+    const registered = listeners.get(event) ?? new Set();
+    listeners.set(event, registered);
+    return registered;
   };
   const query = async (text: string, values: readonly unknown[] = []) => {
     const rows = await answer(text, values);

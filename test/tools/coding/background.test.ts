@@ -169,9 +169,9 @@ describe.skipIf(!hasProc)('a command in the background', () => {
       const id = await start(`echo ${count}`);
       await find(id)?.ended;
       ids.push(id);
-      const known = ids.map((each) => find(each) !== undefined);
+      const remembered = ids.map((each) => find(each) !== undefined);
       // At that time the last started one had not ended yet.
-      expect(known).toEqual(ids.map((_, index) => index >= ids.length - 65));
+      expect(remembered).toEqual(ids.map((_, index) => index >= ids.length - 65));
     }
     await agent.close();
   });

@@ -150,13 +150,13 @@ describe('a command in the background', () => {
 
   it('tells who watches of its start and its end, until they leave', async () => {
     const { commands, start } = opened();
-    const told: string[] = [];
-    const leave = commands.watch(({ command, isRunning }) => told.push(`${command} ${isRunning}`));
+    const changes: string[] = [];
+    const leave = commands.watch(({ command, isRunning }) => changes.push(`${command} ${isRunning}`));
     await start('exit 1')?.ended;
-    await expect.poll(() => told).toEqual(['exit 1 true', 'exit 1 false']);
+    await expect.poll(() => changes).toEqual(['exit 1 true', 'exit 1 false']);
     leave();
     await start('exit 2')?.ended;
-    expect(told).toHaveLength(2);
+    expect(changes).toHaveLength(2);
   });
 
   it('counts no more once it has ended: another one may start', async () => {

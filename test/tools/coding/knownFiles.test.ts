@@ -15,8 +15,8 @@ import { type Bench, makeBench } from './codingBench.ts';
 /** The number of kept files. */
 const FILES = 5_000;
 const CONVERSATIONS = 500;
-const codeOf = (known: KnownFiles, conversation: string, path: string, hash = 'h'): string | undefined =>
-  known.changeRefusal(conversation, path, hash, path)?.code;
+const codeOf = (files: KnownFiles, conversation: string, path: string, hash = 'h'): string | undefined =>
+  files.changeRefusal(conversation, path, hash, path)?.code;
 
 describe('files that were read', () => {
   it('the file whose last reading is oldest is forgotten first', () => {

@@ -41,10 +41,10 @@ it.each(MARKS.flatMap((mark) => ENDS.map((end) => [JSON.stringify(mark + end), m
   'Write: a file with %s keeps it, whatever line ends and mark the text of the model has',
   async (_, mark, end) => {
     const tools = codingTools();
-    for (const [own, given] of ENDS.flatMap((each) => MARKS.map((ofModel) => [each, ofModel] as const))) {
+    for (const [own, modelMark] of ENDS.flatMap((each) => MARKS.map((ofModel) => [each, ofModel] as const))) {
       await bench.write('f', `${mark}a${end}b${end}`);
       expect(await tool(tools, 'Read', { file_path: 'f' })).toBe('success');
-      expect(await tool(tools, 'Write', { file_path: 'f', content: `${given}c${own}d${own}` })).toBe('success');
+      expect(await tool(tools, 'Write', { file_path: 'f', content: `${modelMark}c${own}d${own}` })).toBe('success');
       const kept = end === '\n' ? own : end;
       expect(await readFile(join(bench.root, 'f'), 'utf8')).toBe(`${mark}c${kept}d${kept}`);
     }

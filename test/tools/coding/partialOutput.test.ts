@@ -35,8 +35,8 @@ describe.skipIf(!hasProc)('a command that is cancelled', () => {
     expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 cancelled cancelled']);
     expect(resultText(conversation.log(), 'c1')).toBe(`${CANCELLED}What it had printed until then:\none\ntwo`);
     await conversation.send('again').result;
-    const told = model.calls[1]?.messages.find((message) => message.role === 'tool');
-    expect(JSON.stringify(told?.content)).toContain('until then:\\none\\ntwo');
+    const toolMessage = model.calls[1]?.messages.find((message) => message.role === 'tool');
+    expect(JSON.stringify(toolMessage?.content)).toContain('until then:\\none\\ntwo');
     await gone(group);
     await agent.close();
   });

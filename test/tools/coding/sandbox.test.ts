@@ -36,7 +36,7 @@ async function executed(
   more: { cwd?: string; grant?: CallGrant } = {},
 ): Promise<string> {
   const definition = tool && definitionOf(tool);
-  const given = {
+  const context = {
     callId: 'c1',
     conversationId: 'c',
     runId: 'r',
@@ -47,7 +47,7 @@ async function executed(
     state: {},
   };
   const clock = { progress: () => undefined, now: () => 0, sleep: () => Promise.resolve() };
-  const answer = answerOf(await definition?.execute(args, { ...given, ...clock, ...more }));
+  const answer = answerOf(await definition?.execute(args, { ...context, ...clock, ...more }));
   return answer && answer.status !== 'pending' ? String(answer.content) : '';
 }
 
@@ -210,17 +210,20 @@ describe.runIf(sandboxStatus().kind === 'bubblewrap')('a command in the sandbox'
   it.each([
     [false, true],
     [true, false],
-  ])('a first process that survives its namespace is ended; of the sandbox: %j, reported: %j', async (own, said) => {
-    // The creator of the namespace ends at once, and its first process survives.
-    const script = `unshare -Urpf bash -c 'echo > up; exec ${SLEEP}' & until [ -e up ]; do :; done; kill -9 $!; exec "$@"`;
-    const sandbox: Sandbox = async () => ({
-      ...{ program: 'bash', args: ['-c', script, 'launcher'], hasFirstProcess: own },
-      release: async () => undefined,
-    });
-    const text = await executed(bashTool(sandbox, 'deny'), { command: 'echo done' });
-    expect(text).toBe(said ? 'done\n[what it left running was ended]' : 'done');
-    expect(sleeping()).toBe(0);
-  });
+  ])(
+    'a first process that survives its namespace is ended; of the sandbox: %j, reported: %j',
+    async (own, isReported) => {
+      // The creator of the namespace ends at once, and its first process survives.
+      const script = `unshare -Urpf bash -c 'echo > up; exec ${SLEEP}' & until [ -e up ]; do :; done; kill -9 $!; exec "$@"`;
+      const sandbox: Sandbox = async () => ({
+        ...{ program: 'bash', args: ['-c', script, 'launcher'], hasFirstProcess: own },
+        release: async () => undefined,
+      });
+      const text = await executed(bashTool(sandbox, 'deny'), { command: 'echo done' });
+      expect(text).toBe(isReported ? 'done\n[what it left running was ended]' : 'done');
+      expect(sleeping()).toBe(0);
+    },
+  );
 
   it.each(['TMPDIR', 'TEMP', 'TMP'])(
     'its programs use its own /tmp, whatever %s is, unless they may write there',
