@@ -97,8 +97,8 @@ describe('an entry without the fields of its type', () => {
     await write(store, 'c', [conversation('c'), notice('c', 1)]);
     await appendFile(path('c.jsonl'), '{"seq":2,"at":1,"type":"agent-output"}\n');
     const agent = createAgent({ model: scriptedModel([]), store });
-    const said = /entry 2 \(agent-output\) of conversation "c" .* its item is nothing/;
-    await expect(agent.open('c')).rejects.toThrow(said);
+    const message = /entry 2 \(agent-output\) of conversation "c" .* its item is nothing/;
+    await expect(agent.open('c')).rejects.toThrow(message);
     await expect(agent.open('c')).rejects.toMatchObject({ name: 'CorruptLogError', code: 'corrupt' });
     await agent.close();
   });

@@ -155,8 +155,8 @@ describe.each(tables)('the table of %s', (_, { fields = {} }, give, refused) => 
   });
 
   it.each(Object.entries(refused))('%s refuses what cannot work by its name, and takes the rest', (key, wrong) => {
-    const told = all.filter((name) => refusal(give(key, values[name])) !== undefined);
-    expect(told).toEqual(wrong);
+    const refusedNames = all.filter((name) => refusal(give(key, values[name])) !== undefined);
+    expect(refusedNames).toEqual(wrong);
     for (const name of wrong) expect(refusal(give(key, values[name]))).toMatch(new RegExp(`${key}|tools|plugin`));
   });
 });
@@ -170,8 +170,8 @@ describe('createAgent', () => {
     expect(refusal(start({ model: undefined }))).toMatch(/needs a model, for example/);
   });
 
-  it.each([null, 5, 'x', [[]]])('refuses ports that are %s, and a port that nobody knows', (given) => {
-    expect(refusal(start({ ports: given }))).toMatch(/the option ports must be an object/);
+  it.each([null, 5, 'x', [[]]])('refuses ports that are %s, and a port that nobody knows', (portsOption) => {
+    expect(refusal(start({ ports: portsOption }))).toMatch(/the option ports must be an object/);
     expect(refusal(start({ ports: { sleep: () => undefined } }))).toMatch(/ports\.sleep is unknown; known are now, /);
   });
 

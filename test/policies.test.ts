@@ -106,8 +106,8 @@ describe('the table of policies', () => {
   });
 
   it.each(Object.entries(refused))('%s refuses what cannot work, and takes the rest', (path, wrong) => {
-    const told = all.filter((name) => refusal(having(path, values[name])) !== undefined);
-    expect(told).toEqual(wrong);
+    const refusedNames = all.filter((name) => refusal(having(path, values[name])) !== undefined);
+    expect(refusedNames).toEqual(wrong);
   });
 
   it.each(Object.entries(refused))('the refusal of %s names it, what it takes and what came', (path, wrong) => {
@@ -178,9 +178,12 @@ describe('names', () => {
     ['limits.__proto__', JSON.parse('{"limits": {"__proto__": {"turns": 1}}}'), 'turns'],
     ['constructor', { constructor: 1 }, 'whileActive'],
   ];
-  it.each(unknown)('policies.%s is unknown, and the refusal lists the names there are', (path, policies, known) => {
-    expect(refusal(policies)).toMatch(new RegExp(`^policies\\.${path} is unknown; known are .*\\b${known}\\b`));
-  });
+  it.each(unknown)(
+    'policies.%s is unknown, and the refusal lists the names there are',
+    (path, policies, listedName) => {
+      expect(refusal(policies)).toMatch(new RegExp(`^policies\\.${path} is unknown; known are .*\\b${listedName}\\b`));
+    },
+  );
 
   it.each(['limits', 'modelRetry', 'modelTimeout', 'toolRetry'])('%s must be an object', (group) => {
     for (const value of [null, 'x', 3, [], true]) {

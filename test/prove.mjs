@@ -124,7 +124,7 @@ const began = performance.now();
 const secondsSince = (then) => Math.round((performance.now() - then) / 1000);
 const say = (text) => console.log(`${String(secondsSince(began)).padStart(4)} s  ${text}`);
 
-function ended(args, told) {
+function ended(args, onOutput) {
   return new Promise((resolve) => {
     const child = spawn(process.execPath, args, {
       cwd: root,
@@ -132,7 +132,7 @@ function ended(args, told) {
       env: { ...process.env, PROVE: '1', VITEST_MAX_WORKERS: '1' },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', told);
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', onOutput);
     child.once('error', (error) => resolve(`it did not start: ${error.message}`));
     child.once('close', (code, signal) => resolve(code === 0 ? undefined : `it ended with ${code ?? signal}`));
   });

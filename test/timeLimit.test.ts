@@ -9,13 +9,13 @@ function watched() {
   let listeners = 0;
   const { signal } = controller;
   const [add, remove] = [signal.addEventListener.bind(signal), signal.removeEventListener.bind(signal)];
-  signal.addEventListener = (...given: Parameters<typeof add>) => {
+  signal.addEventListener = (...args: Parameters<typeof add>) => {
     listeners += 1;
-    add(...given);
+    add(...args);
   };
-  signal.removeEventListener = (...given: Parameters<typeof remove>) => {
+  signal.removeEventListener = (...args: Parameters<typeof remove>) => {
     listeners -= 1;
-    remove(...given);
+    remove(...args);
   };
   const setTimer = (ms: number, fire: () => void) => {
     const timer = { ms, fire };

@@ -75,7 +75,7 @@ describe('a checked object', () => {
     { a: whole(1), names: list('names'), inner: object({ b: flag }, { defaults: { b: true, c: 1 } }) },
     { defaults: { a: 5, d: 'd' } },
   );
-  const checked = (given: object) => check('x', given, validator);
+  const checked = (options: object) => check('x', options, validator);
 
   it('is over the defaults of each level, and a value that is undefined counts as absent', () => {
     expect(checked({})).toEqual({ a: 5, d: 'd' });
@@ -86,10 +86,10 @@ describe('a checked object', () => {
 
   it('is a copy whose lists are copies, so that a later change has no effect', () => {
     const names = ['a'];
-    const given = { names };
-    const copy = checked(given) as typeof given;
+    const options = { names };
+    const copy = checked(options) as typeof options;
     names.push('b');
-    expect(copy).not.toBe(given);
+    expect(copy).not.toBe(options);
     expect(copy.names).toEqual(['a']);
     expect(Object.keys(validator.defaults ?? {})).toEqual(['a', 'd']);
   });
@@ -101,10 +101,10 @@ describe('a checked object', () => {
     [{ inner: [] }, 'x.inner must be an object, got a list'],
     [{ names: 'a' }, 'x.names must be a list of names, got a value of type string'],
     [{ b: undefined }, 'x.b is unknown; known are a, names, inner'],
-  ])('names the wrong field of %j', (given, words) => expect(message(() => checked(given))).toBe(words));
+  ])('names the wrong field of %j', (options, words) => expect(message(() => checked(options))).toBe(words));
 
   it('of a call names the call and the option', () => {
-    const of = (given: unknown) => message(() => checkOptionsOf('open', given, validator));
+    const of = (options: unknown) => message(() => checkOptionsOf('open', options, validator));
     expect(of(5)).toBe('the options of open must be an object, got 5');
     expect(of({ b: 1 })).toBe('open: the option b is unknown; known are a, names, inner');
     expect(of({ a: 0 })).toBe('open: a must be a whole number of at least 1, got 0');

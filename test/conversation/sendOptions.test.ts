@@ -11,14 +11,14 @@ import {
 } from '../../src/conversation/sendOptions.ts';
 import { ConfigurationError, InvalidDecisionError } from '../../src/errors.ts';
 
-const known: AgentNames = {
+const available: AgentNames = {
   named: { models: { fast: {}, slow: {} }, outputs: { form: {} } } as never,
   tools: () => ['look', 'act'],
 };
 const without: AgentNames = { named: { models: {}, outputs: {} } as never, tools: () => [] };
 const sent = (options: object) => () => {
   checkSending(options as SendOptions);
-  return choicesIn(options as SendOptions, known);
+  return choicesIn(options as SendOptions, available);
 };
 
 /** Each option with values that are taken, and others. */
@@ -105,11 +105,11 @@ describe('an option of a message', () => {
   });
 
   it('is copied for the log, without fields that are undefined', () => {
-    const given = { tools: ['look'], settings: { temperature: 1, topP: undefined }, context: { a: [1] }, by: 'me' };
-    const choices = sent(given)();
-    given.tools.push('act');
-    given.settings.temperature = 2;
-    given.context.a.push(2);
+    const options = { tools: ['look'], settings: { temperature: 1, topP: undefined }, context: { a: [1] }, by: 'me' };
+    const choices = sent(options)();
+    options.tools.push('act');
+    options.settings.temperature = 2;
+    options.context.a.push(2);
     expect(choices).toEqual({ tools: ['look'], settings: { temperature: 1 }, context: { a: [1] }, by: 'me' });
     expect(Object.keys(choices.settings ?? {})).toEqual(['temperature']);
   });
@@ -129,13 +129,13 @@ it('the id of a resumption has the form of the id of a message', () => {
 });
 
 describe('what a host sends about a call', () => {
-  it.each([[{}], [{ a: 1 }], [{ a: null, b: [{}] }]])('%j is read as its fields', (given) => {
-    expect(fieldsOf(given, 'a decision')).toEqual(given);
+  it.each([[{}], [{ a: 1 }], [{ a: null, b: [{}] }]])('%j is read as its fields', (input) => {
+    expect(fieldsOf(input, 'a decision')).toEqual(input);
   });
 
-  it.each([[null], ['a'], [1], [[]], [undefined], [() => 1], [1n], [{ a: 1n }]])('%o is refused', (given) => {
-    expect(() => fieldsOf(given, 'a settlement')).toThrow(InvalidDecisionError);
-    expect(() => fieldsOf(given, 'a settlement')).toThrow(/^a settlement needs to be .*; nothing was changed$/);
+  it.each([[null], ['a'], [1], [[]], [undefined], [() => 1], [1n], [{ a: 1n }]])('%o is refused', (input) => {
+    expect(() => fieldsOf(input, 'a settlement')).toThrow(InvalidDecisionError);
+    expect(() => fieldsOf(input, 'a settlement')).toThrow(/^a settlement needs to be .*; nothing was changed$/);
   });
 
   it('has at most 1,048,576 bytes', () => {
@@ -146,12 +146,12 @@ describe('what a host sends about a call', () => {
   });
 
   it('has own fields only, and a text where one is expected', () => {
-    const given = { reason: 'r', empty: '', count: 1, none: null };
-    expect(['reason', 'count', 'none', 'constructor', 'toString'].map((key) => field(given, key))).toEqual([
+    const fields = { reason: 'r', empty: '', count: 1, none: null };
+    expect(['reason', 'count', 'none', 'constructor', 'toString'].map((key) => field(fields, key))).toEqual([
       ...['r', 1, null, undefined, undefined],
     ]);
-    expect(['reason', 'empty', 'missing'].map((key) => textField(given, key))).toEqual(['r', '', undefined]);
-    for (const key of ['count', 'none']) expect(() => textField(given, key)).toThrow(`${key} to be a text`);
+    expect(['reason', 'empty', 'missing'].map((key) => textField(fields, key))).toEqual(['r', '', undefined]);
+    for (const key of ['count', 'none']) expect(() => textField(fields, key)).toThrow(`${key} to be a text`);
     expect(readCallId('c')).toBe('c');
     for (const id of ['', 1, undefined, null, {}]) expect(() => readCallId(id)).toThrow(/callId/);
   });

@@ -11,7 +11,8 @@ const charts: readonly [Chart, AnyStateMachine][] = [
   ['RESUME_TOOL_CALL', resumeToolCallMachine],
   ['TOOL_CALL', toolCallMachine],
 ];
-const told = (edges: readonly Edge[]): string[] => [...new Set(edges.map(([from, to]) => `${from} --> ${to}`))].sort();
+const arrowsOf = (edges: readonly Edge[]): string[] =>
+  [...new Set(edges.map(([from, to]) => `${from} --> ${to}`))].sort();
 const statesOf = (chart: Chart): Set<string> => new Set(documentEdges[chart].flat().filter((name) => name !== '[*]'));
 
 describe.each(charts)('RUN-1 the chart %s is the diagram of its document', (name, machine) => {
@@ -28,20 +29,20 @@ describe.each(charts)('RUN-1 the chart %s is the diagram of its document', (name
     const own = edges.filter(({ superstate }) => !superstate).map(({ edge }) => edge);
     const drawnOnce = general.flatMap(({ standsFor }) => standsFor);
     const extra = extraEdges[name].map(({ edge }) => edge);
-    expect(told(own).filter((edge) => told(drawnOnce).includes(edge))).toEqual([]);
-    expect(told([...own, ...drawnOnce])).toEqual(told([...documentEdges[name], ...extra]));
+    expect(arrowsOf(own).filter((edge) => arrowsOf(drawnOnce).includes(edge))).toEqual([]);
+    expect(arrowsOf([...own, ...drawnOnce])).toEqual(arrowsOf([...documentEdges[name], ...extra]));
   });
 
   it('has the listed exits of its superstates, no more and no less', () => {
     const exits = edges.filter(({ superstate }) => superstate).map(({ edge }) => edge);
-    expect(told(exits)).toEqual(told(general.map(({ edge }) => edge)));
+    expect(arrowsOf(exits)).toEqual(arrowsOf(general.map(({ edge }) => edge)));
   });
 });
 
 const extras = charts.flatMap(([name]) => extraEdges[name].map(({ edge, clause }) => [name, edge, clause] as const));
 describe('the extra arrows', () => {
   it.each(extras)('of %s: %s is no arrow of the diagram, and names its clause', (name, edge, clause) => {
-    expect(told(documentEdges[name])).not.toContain(told([edge])[0]);
+    expect(arrowsOf(documentEdges[name])).not.toContain(arrowsOf([edge])[0]);
     expect(clause).toMatch(/^docs\/internals\/\w+\.md, [^:]+: /);
   });
 });

@@ -20,13 +20,13 @@ const sections = new Map(
     .split(/^## /m)
     .map((section) => [section.split('\n')[0] ?? '', section] as const),
 );
-const told = (section: string): string[] =>
+const codesIn = (section: string): string[] =>
   [...(sections.get(section) ?? '').matchAll(/`([\w-]+)`/g)].map(([, code = '']) => code);
 
 function missing(section: string, codes: readonly string[]): string[] {
   expect(codes.length).toBeGreaterThan(3);
-  const known = told(section);
-  return codes.filter((code) => !known.includes(code));
+  const documented = codesIn(section);
+  return codes.filter((code) => !documented.includes(code));
 }
 
 describe('docs/errors.md', () => {
@@ -71,8 +71,8 @@ describe('docs/errors.md', () => {
       (name) => name !== 'ModelError' && name !== 'RequiredPluginError',
     );
     expect(names.filter((name) => ![...classes.values()].includes(name))).toEqual([]);
-    const known = [...names, 'RunchartError'];
-    expect([...classes.values()].filter((name) => !known.includes(name))).toEqual([]);
+    const documented = [...names, 'RunchartError'];
+    expect([...classes.values()].filter((name) => !documented.includes(name))).toEqual([]);
   });
 
   it('tells of every code of a model error', () => {

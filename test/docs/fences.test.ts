@@ -57,7 +57,7 @@ const COPIED = [
 /** The lines of code without marks of regions. */
 const codeOf = (text: string): string[] => text.split('\n').filter((line) => line !== '' && !/^\s*\/\/ #/.test(line));
 const fences = documents.flatMap(fencesOf);
-const told = ({ document, line, tag }: { document: string; line: number; tag: string }): string =>
+const placeOf = ({ document, line, tag }: { document: string; line: number; tag: string }): string =>
   `${document}:${line} ${tag}`;
 
 describe('fences', () => {
@@ -67,13 +67,16 @@ describe('fences', () => {
   );
 
   it('every TypeScript fence names the example and the region it quotes', () => {
-    expect(quotes.filter(({ tag }) => !/^[\w-]+(\/[\w-]+)?\.(tsx?|js)#[\w-]+$/.test(tag)).map(told)).toEqual([]);
+    expect(quotes.filter(({ tag }) => !/^[\w-]+(\/[\w-]+)?\.(tsx?|js)#[\w-]+$/.test(tag)).map(placeOf)).toEqual([]);
   });
 
-  it.each(quotes.map((fence) => [told(fence), fence] as const))('%s is that region, letter for letter', (_, fence) => {
-    const [example = '', region = ''] = fence.tag.split('#');
-    expect(fence.text).toBe(regionOf(example, region));
-  });
+  it.each(quotes.map((fence) => [placeOf(fence), fence] as const))(
+    '%s is that region, letter for letter',
+    (_, fence) => {
+      const [example = '', region = ''] = fence.tag.split('#');
+      expect(fence.text).toBe(regionOf(example, region));
+    },
+  );
 
   it('a reader who copies the parts of each of these guides in their order has the whole example', () => {
     for (const [document, example] of COPIED) {
@@ -139,7 +142,7 @@ describe('examples', () => {
 
   it('every output that the documents show is that of an example that is run', () => {
     const shown = fences.filter(({ language, tag }) => language === 'text' && tag !== '');
-    expect(shown.filter(({ tag }) => !examples.includes(tag) || NOT_RUN.includes(tag)).map(told)).toEqual([]);
+    expect(shown.filter(({ tag }) => !examples.includes(tag) || NOT_RUN.includes(tag)).map(placeOf)).toEqual([]);
   });
 });
 

@@ -46,12 +46,12 @@ describe('the answer of a function', () => {
   });
 
   it('it is awaited until its time limit, which is 5 s by default', async () => {
-    for (const [given, ms] of [
+    for (const [options, ms] of [
       [{}, 5_000],
       [{ timeoutMs: 70 }, 70],
     ] as const) {
       const clock = new VirtualClock();
-      const answer = answerOf({ ...given, run: () => new Promise(() => undefined) }, { setTimer: clock.setTimer });
+      const answer = answerOf({ ...options, run: () => new Promise(() => undefined) }, { setTimer: clock.setTimer });
       expect(await clock.until(answer, 10_000)).toBe(ms);
       expect(await answer).toEqual(failed('took longer than', `${ms}`));
     }
@@ -70,8 +70,8 @@ describe('the answer of a function', () => {
 
   it('it cannot change the event of the next hook', async () => {
     const changes: Hook = {
-      run(told) {
-        told.toolName = 'another';
+      run(event) {
+        event.toolName = 'another';
       },
     };
     expect(await answerOf(changes)).toMatchObject({ kind: 'failed' });

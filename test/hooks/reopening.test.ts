@@ -36,18 +36,18 @@ function agentWith(replies: Parameters<typeof scripted>[0], more: HookOptions = 
     inputs.flatMap(({ event, conversationId, source, prompt }) =>
       conversationId === id ? [[event, source ?? prompt].filter(Boolean).join(' ')] : [],
     );
-  return { agent, inputs, ran, told: eventsOf };
+  return { agent, inputs, ran, eventsOf };
 }
 
 describe('a conversation that is opened again by the same agent', () => {
   it('a session starts and ends each time, and each prompt is reported once', async () => {
-    const { agent, told, inputs } = agentWith(['one', 'two', 'three']);
+    const { agent, eventsOf, inputs } = agentWith(['one', 'two', 'three']);
     for (const text of ['first', 'second', 'third']) {
       const conversation = await agent.open('c');
       await conversation.send(text).result;
       await conversation.close();
     }
-    expect(told()).toEqual([
+    expect(eventsOf()).toEqual([
       ...['SessionStart startup', 'UserPromptSubmit first', 'Stop', 'SessionEnd'],
       ...['SessionStart resume', 'UserPromptSubmit second', 'Stop', 'SessionEnd'],
       ...['SessionStart resume', 'UserPromptSubmit third', 'Stop', 'SessionEnd'],
@@ -57,50 +57,50 @@ describe('a conversation that is opened again by the same agent', () => {
   });
 
   it('its session ends with the last run, however many there were', async () => {
-    const { agent, inputs, told } = agentWith(['one', 'two']);
+    const { agent, inputs, eventsOf } = agentWith(['one', 'two']);
     const conversation = await agent.open('c');
     await conversation.send('first').result;
     const { runId } = await conversation.send('second').result;
     await conversation.close();
     await conversation.close();
     expect(inputs.at(-1)).toMatchObject({ event: 'SessionEnd', runId });
-    expect(told().filter((event) => event === 'SessionEnd')).toHaveLength(1);
+    expect(eventsOf().filter((event) => event === 'SessionEnd')).toHaveLength(1);
   });
 
   it('it has no session while nothing runs in it', async () => {
-    const { agent, told } = agentWith(['one']);
+    const { agent, eventsOf } = agentWith(['one']);
     await (await agent.open('c')).close();
-    expect(told()).toEqual([]);
+    expect(eventsOf()).toEqual([]);
     await (await agent.open('c')).send('first').result;
-    expect(told()[0]).toBe('SessionStart startup');
+    expect(eventsOf()[0]).toBe('SessionStart startup');
     await agent.close();
   });
 
   it('a session starts with the run that resumes it, without the earlier prompt', async () => {
-    const { agent, told, ran } = agentWith([[call('c1', 'echo', { text: 'wait' })], 'done']);
+    const { agent, eventsOf, ran } = agentWith([[call('c1', 'echo', { text: 'wait' })], 'done']);
     const before = await agent.open('c');
     await before.send('first').result;
     await before.close();
-    const first = told().length;
+    const first = eventsOf().length;
     const again = await agent.open('c');
     await again.decide({ callId: 'c1', action: 'answer', payload: 1 });
     await again.resume().result;
     await again.close();
-    expect(told().slice(first)).toEqual(['SessionStart resume', 'PostToolUse', 'Stop', 'SessionEnd']);
+    expect(eventsOf().slice(first)).toEqual(['SessionStart resume', 'PostToolUse', 'Stop', 'SessionEnd']);
     expect(ran).toEqual(['wait', 'wait']);
   });
 });
 
 it('two conversations of one agent have separate sessions, and the end of one does not affect the other', async () => {
-  const { agent, told } = agentWith(['a', 'b', 'c', 'd']);
+  const { agent, eventsOf } = agentWith(['a', 'b', 'c', 'd']);
   const [first, second] = [await agent.open('c'), await agent.open('d')];
   await first.send('one').result;
   await second.send('two').result;
   await first.close();
   await second.send('three').result;
   await agent.close();
-  expect(told('c')).toEqual(['SessionStart startup', 'UserPromptSubmit one', 'Stop', 'SessionEnd']);
-  expect(told('d')).toEqual([
+  expect(eventsOf('c')).toEqual(['SessionStart startup', 'UserPromptSubmit one', 'Stop', 'SessionEnd']);
+  expect(eventsOf('d')).toEqual([
     ...['SessionStart startup', 'UserPromptSubmit two', 'Stop'],
     ...['UserPromptSubmit three', 'Stop', 'SessionEnd'],
   ]);

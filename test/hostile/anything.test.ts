@@ -72,7 +72,7 @@ describe('arbitrary input: each call has one result and the run ends', () => {
     await fc.assert(
       fc.asyncProperty(texts, fc.string({ unit: 'binary' }), fc.string(), async (args, callId, name) => {
         const seen: unknown[] = [];
-        const tool = defineTool({ name: 't', description: '', parameters, execute: (given) => seen.push(given) });
+        const tool = defineTool({ name: 't', description: '', parameters, execute: (input) => seen.push(input) });
         const { result, log, conversation } = await play({
           model: scripted([calls(call(callId, 't', args), call(callId, name, args))]),
           tools: [tool],
@@ -132,9 +132,9 @@ test('any value given as a decision is refused or answered, and a refused one ch
     fc.record({ ...base, args: anything, payload: anything, suspension: anything, by: anything }),
   );
   await fc.assert(
-    fc.asyncProperty(decision, async (given) => {
+    fc.asyncProperty(decision, async (value) => {
       const before = conversation.log().length;
-      const receipt = await conversation.decide(given as Decision).catch((error: { code: string }) => error.code);
+      const receipt = await conversation.decide(value as Decision).catch((error: { code: string }) => error.code);
       const applied = receipt === 'applied' || receipt === 'held';
       expect(['applied', 'duplicate', 'conflict', 'unknown', 'invalid_decision']).toContain(receipt);
       expect(conversation.log().length).toBe(before + (applied ? 1 : 0));
@@ -149,8 +149,8 @@ test('any value given as a decision is refused or answered, and a refused one ch
 test('any value given as a settlement is refused', async () => {
   const conversation = await asking();
   await fc.assert(
-    fc.asyncProperty(anything, async (given) => {
-      const receipt = await conversation.settle('a', given as never).catch((error: { code: string }) => error.code);
+    fc.asyncProperty(anything, async (value) => {
+      const receipt = await conversation.settle('a', value as never).catch((error: { code: string }) => error.code);
       expect(['unknown', 'invalid_decision']).toContain(receipt);
     }),
     { ...many, numRuns: 3 * volume.anything },

@@ -114,9 +114,9 @@ describe('H-042 a provider that requests a long wait', () => {
 
   test('a wait of seconds lasts exactly as long as requested', async () => {
     let count = 0;
-    const { model, requests } = chat((...given) => {
+    const { model, requests } = chat((...args) => {
       count += 1;
-      return count === 1 ? busy('7')() : spoken(String(given.length));
+      return count === 1 ? busy('7')() : spoken(String(args.length));
     });
     const { conversation, clock } = await world(model);
     const { result } = conversation.send('go');

@@ -190,8 +190,8 @@ describe('needsApproval', () => {
 
 test.each([5, [10n], [{ type: 'x' }], [{ type: 'text', text: 5 }], {}])(
   'a result %s from a plugin is reported as a fault of the plugin, and the result stays',
-  async (given) => {
-    const plugins = [{ name: 'p', afterToolExecute: () => ({ result: given as never }) }];
+  async (answer) => {
+    const plugins = [{ name: 'p', afterToolExecute: () => ({ result: answer as never }) }];
     const { result, log } = await playTool(pathTool('t'), '{"path":"a"}', { plugins });
     expect([result.termination, outcomeOf(log), resultText(log)]).toEqual(['NaturalEnd', 'succeeded', 'read']);
     expect(codesOf(log)).toEqual(['plugin_error']);

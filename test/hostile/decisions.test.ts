@@ -122,7 +122,7 @@ describe('H-173 decisions for calls that do not exist, or no longer wait', () =>
     const { watched } = await import('./hostileChecks.ts');
     const asked: unknown[] = [];
     const model = scripted([calls(call('a', 'ask'))]);
-    const authorize = (...given: unknown[]) => asked.push(given) > 0;
+    const authorize = (...args: unknown[]) => asked.push(args) > 0;
     const agent = createAgent({ model, tools: [askedTool('ask')], authorize });
     const [one, other] = [watched(await agent.open('one')), watched(await agent.open('other'))];
     await one.send('go').result;

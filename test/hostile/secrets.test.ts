@@ -321,10 +321,10 @@ describe('secrets with common characters', () => {
     ['one overlaps itself', ['abab'], 'x ababab y', 'x [redacted] y'],
     ['they are adjacent', ['abcd', 'efgh'], 'x abcdefgh y', 'x [redacted][redacted] y'],
   ];
-  test.each(secretTexts)('no part of either remains if %s', async (_, secrets, given, left) => {
+  test.each(secretTexts)('no part of either remains if %s', async (_, secrets, output, left) => {
     for (const order of [secrets, [...secrets].reverse()]) {
       const { log } = await playTool(
-        plainTool('t', () => given),
+        plainTool('t', () => output),
         '{}',
         { secrets: order },
       );

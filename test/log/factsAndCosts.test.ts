@@ -9,22 +9,22 @@ import type { Usage } from '../../machines/vocabulary.ts';
 import { costOf } from '../../src/index.ts';
 import { type Logger, logFacts } from '../../src/log/factLog.ts';
 
-interface Told {
+interface LoggedFact {
   level: string;
   fact: { [field: string]: unknown };
 }
 
 /** The facts that a logger receives for these entries. */
-function factsOf(entries: readonly LogEntry[], tools: { [callId: string]: string } = {}): Told[] {
-  const told: Told[] = [];
-  const take = (level: string) => (fact: object) => void told.push({ level, fact: fact as Told['fact'] });
+function factsOf(entries: readonly LogEntry[], tools: { [callId: string]: string } = {}): LoggedFact[] {
+  const facts: LoggedFact[] = [];
+  const take = (level: string) => (fact: object) => void facts.push({ level, fact: fact as LoggedFact['fact'] });
   const logger: Logger = { debug: take('debug'), info: take('info'), warn: take('warn'), error: take('error') };
   const watchers: ((entry: LogEntry) => void)[] = [];
   const calls = new Map(Object.entries(tools).map(([callId, name]) => [callId, { name }]));
   const logState = { ...emptyLogState(), calls } as never;
   logFacts(logger, { log: { watch: (watcher) => void watchers.push(watcher) }, logState });
   for (const entry of entries) for (const watcher of watchers) watcher(entry);
-  return told;
+  return facts;
 }
 
 /** The level and the fields of each kind with more than a name. The logger receives every other kind at `debug`. */
@@ -49,13 +49,13 @@ describe('a fact', () => {
   it.each(sampleEntries('c').map((entry) => [entry.type, entry] as const))(
     'of the kind %s has its level and its fields',
     (type, entry) => {
-      const [told, ...more] = factsOf([entry], { c1: 'read' });
+      const [logged, ...more] = factsOf([entry], { c1: 'read' });
       expect(more).toEqual([]);
       const [level, fields] = TABLE[type] ?? ['debug', {}];
       const { seq, at, runId } = entry;
       const usage = entry.type === 'model-reply' ? { usage: entry.usage } : {};
       const place = { event: type, conversation: 'c', ...(runId !== null && { run: runId }), seq, at };
-      expect(told).toEqual({ level, fact: { ...place, ...fields, ...usage } });
+      expect(logged).toEqual({ level, fact: { ...place, ...fields, ...usage } });
     },
   );
 
@@ -68,11 +68,11 @@ describe('a fact', () => {
   it('of a result has the level of its outcome, and no tool where the call is unknown', () => {
     const result = (outcome: string): LogEntry =>
       ({ ...sampleEntries('c')[0], type: 'tool-result', callId: 'c9', outcome, content: [] }) as never;
-    const told = ['succeeded', 'failed', 'cancelled', 'unknown'].flatMap((outcome) =>
+    const results = ['succeeded', 'failed', 'cancelled', 'unknown'].flatMap((outcome) =>
       factsOf([result(outcome)], { c1: 'read' }),
     );
-    expect(told.map(({ level }) => level)).toEqual(['info', 'warn', 'warn', 'warn']);
-    for (const { fact } of told) expect(Object.keys(fact)).not.toContain('tool');
+    expect(results.map(({ level }) => level)).toEqual(['info', 'warn', 'warn', 'warn']);
+    for (const { fact } of results) expect(Object.keys(fact)).not.toContain('tool');
   });
 });
 

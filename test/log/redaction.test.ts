@@ -15,12 +15,12 @@ describe('a value', () => {
   it('without a secret is returned as it is, and one with a secret is not changed in place', () => {
     const redact = redactor([SECRET]);
     for (const value of ['x', 7, null, [1, ['a']], { a: { b: ['c'] } }]) expect(redact(value)).toBe(value);
-    const given = { a: [`<${SECRET}>`, 1], [`k ${SECRET}`]: { b: SECRET }, c: ['x'] };
-    const copy = structuredClone(given);
-    const cleaned = redact(given);
+    const original = { a: [`<${SECRET}>`, 1], [`k ${SECRET}`]: { b: SECRET }, c: ['x'] };
+    const copy = structuredClone(original);
+    const cleaned = redact(original);
     expect(cleaned).toEqual({ a: ['<[redacted]>', 1], 'k [redacted]': { b: '[redacted]' }, c: ['x'] });
-    expect(given).toEqual(copy);
-    expect(cleaned.c).toBe(given.c);
+    expect(original).toEqual(copy);
+    expect(cleaned.c).toBe(original.c);
   });
 
   it('keeps each value of keys that are alike without their secrets', () => {

@@ -87,7 +87,7 @@ describe('readAnswer', () => {
 
 describe('readVerdict', () => {
   const limits = { resultBytes: 20, redact: ((text: unknown) => text) as ResultLimits['redact'] };
-  const read = (said: unknown) => readVerdict(said, limits);
+  const read = (answer: unknown) => readVerdict(answer, limits);
   class Answer {
     allowed = true;
   }
@@ -109,9 +109,9 @@ describe('readVerdict', () => {
     [{ suspend: { reason: 'r', payload: [1] } }, { suspend: { kind: 'suspend', reason: 'r', payload: [1] } }],
     [{ suspend: { reason: 'r', payload: null } }, { suspend: { kind: 'suspend', reason: 'r', payload: null } }],
     [{ suspend: { reason: 'r', payload: 'x'.repeat(18) } }, { suspend: { payload: 'x'.repeat(18) } }],
-  ])('takes %j', (said, verdict) => {
-    if (verdict === undefined || Object.keys(verdict).length === 0) expect(read(said)).toEqual(verdict);
-    else expect(read(said)).toMatchObject(verdict);
+  ])('takes %j', (answer, verdict) => {
+    if (verdict === undefined || Object.keys(verdict).length === 0) expect(read(answer)).toEqual(verdict);
+    else expect(read(answer)).toMatchObject(verdict);
   });
 
   it.each<[unknown, RegExp]>([
@@ -132,8 +132,8 @@ describe('readVerdict', () => {
     [{ suspend: { reason: 'r', payload: 'x'.repeat(19) } }, /longer than 20 bytes/],
     [{ suspend: { reason: 'r', payload: 'é'.repeat(10) } }, /longer than 20 bytes/],
     [{ args: 1n }, /args is no JSON/],
-  ])('refuses %o, so that nothing passes for an allowance', (said, why) => {
-    expect(() => read(said)).toThrow(why);
+  ])('refuses %o, so that nothing passes for an allowance', (answer, why) => {
+    expect(() => read(answer)).toThrow(why);
   });
 
   it('bounds the reason of a suspension', () => {

@@ -69,8 +69,8 @@ describe.each(FAULTS)('a check that %s', (_, fault, ms) => {
         const { log, ran, took, end } = await run(plugins, { needsApproval });
         isBlocked(log, 'plugin_error');
         expect([ran, took, end.termination]).toEqual([[], ms, 'NaturalEnd']);
-        const told = log.flatMap((entry) => (entry.type === 'diagnostic' ? [entry.detail] : []));
-        expect(told).toMatchObject([{ plugin: 'broken', phase: 'beforeToolExecute' }]);
+        const details = log.flatMap((entry) => (entry.type === 'diagnostic' ? [entry.detail] : []));
+        expect(details).toMatchObject([{ plugin: 'broken', phase: 'beforeToolExecute' }]);
       }
   });
 
@@ -156,8 +156,8 @@ describe('arguments that a check rewrites', () => {
         // A hook's answer with such arguments is none, so a person is asked.
         if (name === 'a hook that answers the question') {
           expect(conversation.pending.map(({ callId }) => callId)).toEqual(['c1']);
-          const told = log.flatMap((entry) => (entry.type === 'diagnostic' ? [entry.detail] : []));
-          expect(told).toEqual([
+          const details = log.flatMap((entry) => (entry.type === 'diagnostic' ? [entry.detail] : []));
+          expect(details).toEqual([
             {
               ...{ plugin: 'own', phase: 'beforeToolExecute' },
               message: expect.stringContaining('it allowed the call with arguments that cannot be applied'),

@@ -54,24 +54,24 @@ describe('a plugin', () => {
 });
 
 describe('observers of work', () => {
-  type Told = [observer: string, ...unknown[]];
+  type ObserverCall = [observer: string, ...unknown[]];
   const conversation = { id: 'c' } as never;
 
-  function plugin(name: string, told: Told[]): Plugin {
+  function plugin(name: string, calls: ObserverCall[]): Plugin {
     const observer: WorkObserver = {
-      requested: (runId) => void told.push([name, 'requested', runId]),
-      withdrawn: (runId) => void told.push([name, 'withdrawn', runId]),
-      logged: (entry) => void told.push([name, 'logged', entry]),
-      ended: (run) => void told.push([name, 'ended', run]),
+      requested: (runId) => void calls.push([name, 'requested', runId]),
+      withdrawn: (runId) => void calls.push([name, 'withdrawn', runId]),
+      logged: (entry) => void calls.push([name, 'logged', entry]),
+      ended: (run) => void calls.push([name, 'ended', run]),
       async around(work, act) {
-        told.push([name, 'begins', work]);
+        calls.push([name, 'begins', work]);
         const value = await act();
-        told.push([name, 'ends', value]);
+        calls.push([name, 'ends', value]);
         return value;
       },
     };
     const observe = (observed: unknown): WorkObserver => {
-      told.push([name, 'observes', observed]);
+      calls.push([name, 'observes', observed]);
       return observer;
     };
     return { name, [OBSERVES_WORK]: observe } as Plugin;
@@ -80,11 +80,11 @@ describe('observers of work', () => {
   it.each([0, 1, 2, 3])(
     '%i of them receive everything, in the order of the plugins, the first around all others',
     async (count) => {
-      const told: Told[] = [];
+      const calls: ObserverCall[] = [];
       const names = ['a', 'b', 'c'].slice(0, count);
-      const plugins = names.flatMap((name): Plugin[] => [{ name: 'other' }, plugin(name, told)]);
+      const plugins = names.flatMap((name): Plugin[] => [{ name: 'other' }, plugin(name, calls)]);
       const observer = workObserverOf(plugins, conversation);
-      expect(told.splice(0)).toEqual(names.map((name) => [name, 'observes', conversation]));
+      expect(calls.splice(0)).toEqual(names.map((name) => [name, 'observes', conversation]));
       if (count === 0) return expect(observer).toBeUndefined();
       const [entry, run, work, value] = [{ seq: 1 }, { runId: 'r' }, { kind: 'tool' }, { kind: 'reply' }];
       observer?.requested('r');
@@ -97,14 +97,14 @@ describe('observers of work', () => {
         ['logged', entry],
         ['ended', run],
       ];
-      expect(told.splice(0)).toEqual(expected.flatMap((each) => names.map((name) => [name, ...each])));
+      expect(calls.splice(0)).toEqual(expected.flatMap((each) => names.map((name) => [name, ...each])));
       let acts = 0;
       const act = async () => {
         acts += 1;
         return value as never;
       };
       expect(await observer?.around(work as never, act)).toBe(value);
-      expect([acts, told]).toEqual([
+      expect([acts, calls]).toEqual([
         1,
         [...names.map((name) => [name, 'begins', work]), ...[...names].reverse().map((name) => [name, 'ends', value])],
       ]);
@@ -145,8 +145,8 @@ describe('a run that a hook stopped', () => {
   });
 
   it('has its first reason, in the log once, until it is forgotten, and no other run has it', () => {
-    const told: unknown[] = [];
-    const stops = new RunStops({ entries: [], diagnose: (...each) => void told.push(each) });
+    const diagnostics: unknown[] = [];
+    const stops = new RunStops({ entries: [], diagnose: (...each) => void diagnostics.push(each) });
     for (const reason of ['one', 'two']) stops.stop('r', reason);
     stops.stop('s', 'three');
     expect(['r', 's', 't'].map((id) => [stops.of(id), stops.ofItself(id)])).toEqual([
@@ -154,7 +154,7 @@ describe('a run that a hook stopped', () => {
       ['three', 'three'],
       [undefined, undefined],
     ]);
-    expect(told).toEqual([
+    expect(diagnostics).toEqual([
       [CODE, { runId: 'r', reason: 'one' }],
       [CODE, { runId: 's', reason: 'three' }],
     ]);
@@ -162,7 +162,7 @@ describe('a run that a hook stopped', () => {
     stops.forget('r');
     expect([stops.of('r'), stops.of('s')]).toEqual([undefined, 'three']);
     stops.stop('r', 'again');
-    expect([stops.of('r'), told.length]).toEqual(['again', 3]);
+    expect([stops.of('r'), diagnostics.length]).toEqual(['again', 3]);
   });
 
   it('has its own reason before that of the run that it resumes', () => {

@@ -146,8 +146,8 @@ describe('a call', () => {
   it('that a plugin rewrites into one that is refused is told in the log, by the plugin’s name', async () => {
     const { log } = await run(plugins({}, { beforeToolExecute: () => ({ args: { m: 1 } }) }));
     expect(only(log, 'tool-result')).toEqual(['tool-result c1 failed invalid_arguments']);
-    const told = log.flatMap((entry) => (entry.type === 'diagnostic' ? [entry.detail] : []));
-    expect(told).toMatchObject([{ plugin: 'p2', phase: 'beforeToolExecute' }]);
+    const details = log.flatMap((entry) => (entry.type === 'diagnostic' ? [entry.detail] : []));
+    expect(details).toMatchObject([{ plugin: 'p2', phase: 'beforeToolExecute' }]);
   });
 
   it('that waits with arguments of a plugin runs with these, also where the plugin does not say them again', async () => {
@@ -207,6 +207,8 @@ it('what fails when a conversation is closed is in its log, and the others are t
   await on.conversation.send('hi').result;
   await on.agent.close();
   expect(closed).toEqual(['other']);
-  const told = (await logOf(on.store, 'c')).flatMap((entry) => (entry.type === 'diagnostic' ? [entry.detail] : []));
-  expect(told).toEqual([{ plugin: 'broken', phase: 'closed', message: expect.stringContaining('cannot be closed') }]);
+  const details = (await logOf(on.store, 'c')).flatMap((entry) => (entry.type === 'diagnostic' ? [entry.detail] : []));
+  expect(details).toEqual([
+    { plugin: 'broken', phase: 'closed', message: expect.stringContaining('cannot be closed') },
+  ]);
 });

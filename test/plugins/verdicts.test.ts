@@ -10,8 +10,8 @@ import { bench, only } from '../support/agentBench.ts';
 import { call } from '../support/scriptedReplies.ts';
 
 /** Returns a plugin like the library's own, whose checks judge a call. */
-const checks = (name: string, given: CallChecks): Plugin =>
-  ({ name, beforeToolExecute: () => undefined, [CALL_CHECKS]: given }) as Plugin;
+const checks = (name: string, callChecks: CallChecks): Plugin =>
+  ({ name, beforeToolExecute: () => undefined, [CALL_CHECKS]: callChecks }) as Plugin;
 const permits = (name: string, verdict: (m: string) => Omit<RuleVerdict, 'by'>): Plugin =>
   checks(name, { permit: async ({ args }) => ({ by: name, ...verdict((args as { m: string }).m) }) });
 

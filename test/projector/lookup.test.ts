@@ -5,10 +5,10 @@ import { Lookup } from '../../src/projector/collections.ts';
 const ids = fc.array(fc.oneof(fc.constantFrom('a', 'b', '__proto__', 'constructor'), fc.string()), { maxLength: 60 });
 
 /** A lookup that grows id by id, compared with a Map. */
-function fed(given: readonly string[], base?: { lookup: Lookup<string>; model: ReadonlyMap<string, number> }) {
+function fed(keys: readonly string[], base?: { lookup: Lookup<string>; model: ReadonlyMap<string, number> }) {
   const lookup = new Lookup(base?.lookup);
   const model = new Map(base?.model);
-  given.forEach((id, place) => {
+  keys.forEach((id, place) => {
     expect(lookup.set(id, place)).toBe(!model.has(id));
     model.set(id, place);
   });
@@ -18,19 +18,19 @@ function fed(given: readonly string[], base?: { lookup: Lookup<string>; model: R
 describe('numbers by key', () => {
   it('they equal a Map: the newest of each key', () => {
     fc.assert(
-      fc.property(ids, ids, (given, others) => {
-        const { lookup, model } = fed(given);
-        for (const id of [...given, ...others]) expect(lookup.get(id)).toBe(model.get(id));
+      fc.property(ids, ids, (keys, others) => {
+        const { lookup, model } = fed(keys);
+        for (const id of [...keys, ...others]) expect(lookup.get(id)).toBe(model.get(id));
       }),
     );
   });
 
   it('a branch contains its source and never writes into it', () => {
     fc.assert(
-      fc.property(ids, ids, (given, later) => {
-        const trunk = fed(given);
+      fc.property(ids, ids, (keys, later) => {
+        const trunk = fed(keys);
         const branch = fed(later, trunk);
-        for (const id of [...given, ...later]) {
+        for (const id of [...keys, ...later]) {
           expect(branch.lookup.get(id)).toBe(branch.model.get(id));
           expect(trunk.lookup.get(id)).toBe(trunk.model.get(id));
         }

@@ -20,13 +20,13 @@ describe('the state machine', () => {
     ['boundary', 'refuse → idle (stop_while_idle)', 'close → idle', 'close → idle'],
     ['suspension', 'refuse → idle (orphan)', 'wait → active', 'wait → active'],
     ['resumption', 'reopen → active', 'reopen → active', 'reopen → active'],
-  ])('%s moves as documented, idle, queueing and steering', (given, idle, queueing, steering) => {
-    expect([transition('idle', given), transition('active', given), transition('active', given, 'steer')]).toEqual([
+  ])('%s moves as documented, idle, queueing and steering', (kind, idle, queueing, steering) => {
+    expect([transition('idle', kind), transition('active', kind), transition('active', kind, 'steer')]).toEqual([
       idle,
       queueing,
       steering,
     ]);
-    expect(transition('idle', given, 'steer')).toBe(idle);
+    expect(transition('idle', kind, 'steer')).toBe(idle);
   });
 
   it('CYC-2 the three stop reasons are one signal', () => {

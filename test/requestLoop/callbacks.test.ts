@@ -48,12 +48,12 @@ describe('the order of callbacks', () => {
     const on = loopBench({ replies, tools: [gate.tool] });
     const asked = on.request('hi');
     await gate.begun('c2');
-    expect(on.told).toEqual(['delta I ', 'delta look.', 'start gate, gate']);
+    expect(on.events).toEqual(['delta I ', 'delta look.', 'start gate, gate']);
     expect(on.session.runtime.toolRegistry.list().map(({ status }) => status)).toEqual(['running', 'running']);
     gate.release('c2', 'two');
     gate.release('c1', 'one');
     await asked;
-    expect(on.told.slice(3)).toEqual(['completed gate {} one null', 'completed gate {} two null', 'delta done']);
+    expect(on.events.slice(3)).toEqual(['completed gate {} one null', 'completed gate {} two null', 'delta done']);
     expect(on.session.runtime.toolRegistry.list()).toEqual([
       { callId: 'c1', name: 'gate', args: {}, status: 'completed', result: 'one' },
       { callId: 'c2', name: 'gate', args: {}, status: 'completed', result: 'two' },
@@ -80,7 +80,7 @@ describe('the order of callbacks', () => {
     const calls = (count: number) => names.slice(0, count).map((name) => call(`${name}${count}`, name, { m: '' }));
     const on = loopBench({ replies: [calls(4), calls(3), calls(1), 'done'], tools: names.map(named) });
     await on.request('hi');
-    expect(on.told.filter((line) => line.startsWith('start'))).toEqual([
+    expect(on.events.filter((line) => line.startsWith('start'))).toEqual([
       'start one, two, three...',
       'start one, two, three',
       'start one',
@@ -95,7 +95,7 @@ describe('the order of callbacks', () => {
     const on = loopBench({ replies, tools: [echo.tool], policies: { maxParallelTools: 2 } });
     await on.request('hi');
     expect(echo.ran).toHaveLength(5);
-    expect(on.told.filter((line) => line.startsWith('completed'))).toEqual(
+    expect(on.events.filter((line) => line.startsWith('completed'))).toEqual(
       ids.map((id) => `completed echo {"m":"${id}"} {"m":"${id}"} null`),
     );
     expect(on.session.runtime.batchCounter).toBe(1);
@@ -166,7 +166,7 @@ describe('a failing tool', () => {
       const on = loopBench({ replies: [pay, 'done'], tools: [tool] });
       await on.request('hi');
       expect(ran()).toBe(times + 1);
-      expect(on.told).toEqual(['start pay', 'completed pay {} paid null', 'delta done']);
+      expect(on.events).toEqual(['start pay', 'completed pay {} paid null', 'delta done']);
     },
   );
 
@@ -179,7 +179,7 @@ describe('a failing tool', () => {
       status: 'failed',
       error: 'Error: the line is dead',
     });
-    expect(on.told[1]).toBe('failed pay {} Error: the line is dead null');
+    expect(on.events[1]).toBe('failed pay {} Error: the line is dead null');
   });
 
   it.each([
@@ -261,7 +261,7 @@ describe('a failing tool', () => {
     const replies = [[call('c1', 'gate'), call('c2', 'pay')], 'again'];
     const on = loopBench({ replies, tools: [gate.tool, tool] });
     await expect(on.request('hi')).rejects.toThrow('enough');
-    expect([on.told, ran()]).toEqual([['start gate, pay'], 1]);
+    expect([on.events, ran()]).toEqual([['start gate, pay'], 1]);
     expect(on.session.runtime.toolRegistry.list().map(({ status }) => status)).toEqual(['cancelled', 'cancelled']);
     expect((await on.request('go on')).result).toEqual({ output: 'again' });
   });
@@ -280,7 +280,7 @@ describe('LOOP-12: a callback that throws', () => {
   ])('%s fails the request with what it threw, and the session is whole', async (name, act) => {
     const on = run();
     await expect(on.request('hi', { ...on.note, [name]: act })).rejects.toBe(error);
-    expect(on.told).toEqual(name === 'streamingCallback' ? [] : ['delta a', 'start echo, echo']);
+    expect(on.events).toEqual(name === 'streamingCallback' ? [] : ['delta a', 'start echo, echo']);
     expect(on.session.runtime.toolRegistry.list().every(({ status }) => status === 'completed')).toBe(true);
     expect(lines(on.session.conversation.messages)[0]).toBe('user hi');
     await on.request('again');

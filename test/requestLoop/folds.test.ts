@@ -15,8 +15,8 @@ import { volume } from '../support/tier.ts';
 const text = (words: string) => [{ type: 'text' as const, text: words }];
 const { usage } = zeroUsage;
 /** Entries of one run, without the fields that no fold reads. */
-const entries = (...given: object[]): LogEntry[] => given as LogEntry[];
-const said = (words: string, more = {}) => ({
+const entries = (...items: object[]): LogEntry[] => items as LogEntry[];
+const assistantText = (words: string, more = {}) => ({
   type: 'agent-output',
   item: { type: 'assistant', text: words, ...more },
 });
@@ -32,17 +32,17 @@ const committed = { type: 'checkpoint', boundary: 'ToolResultsCommitted' };
 const stop = (reason: string) => ({ type: 'run-stop', reason });
 const session = () => new OpenSession({ resolveModel: () => undefined as never, tools: [] });
 
-const folded = (...given: object[]) => {
+const folded = (...items: object[]) => {
   const fold = new NodeFold();
-  for (const entry of entries(...given)) fold.take(entry);
+  for (const entry of entries(...items)) fold.take(entry);
   return fold.nodes;
 };
 
 describe('nodes', () => {
   it('have the words that the library says to the model in their request, as the user’s', () => {
     const nodes = folded(
-      ...[{ type: 'user-message', content: text('hi') }, said(''), reply],
-      ...[{ type: 'continuation', text: 'go on' }, said('there'), reply, stop('completed')],
+      ...[{ type: 'user-message', content: text('hi') }, assistantText(''), reply],
+      ...[{ type: 'continuation', text: 'go on' }, assistantText('there'), reply, stop('completed')],
     );
     const prompts = nodes.map(({ request }) => request?.parts.map(({ partKind, content }) => [partKind, content]));
     expect(prompts).toEqual([[['user-prompt', 'hi']], [['user-prompt', 'go on']]]);
@@ -54,7 +54,7 @@ describe('nodes', () => {
     ['cancelled', 'retry-prompt'],
     ['unknown', 'retry-prompt'],
   ])('have a result that %s as a %s', (outcome, partKind) => {
-    const nodes = folded(called('a'), reply, ended('a', outcome), committed, said('x'), reply);
+    const nodes = folded(called('a'), reply, ended('a', outcome), committed, assistantText('x'), reply);
     expect(nodes[1]?.request?.parts).toEqual([{ partKind, toolCallId: 'a', toolName: 'read', content: outcome }]);
   });
 
@@ -76,24 +76,44 @@ describe('nodes', () => {
   });
 
   it.each([
-    ['all texts of the last reply', [said('a'), said('b'), reply, stop('completed')], { output: 'ab' }],
-    ['no text of another reply', [said('a'), reply, said('b'), reply, stop('completed')], { output: 'b' }],
-    ['none without text', [said(''), reply, stop('completed')], undefined],
-    ['none where the run was cut off', [said('a'), reply, stop('interrupted')], undefined],
-    ['none of a run that failed', [said('a'), reply, stop('error')], undefined],
-  ])('have an answer: %s', (_, given, result) => {
-    expect(folded(...given).at(-1)?.result).toEqual(result);
+    [
+      'all texts of the last reply',
+      [assistantText('a'), assistantText('b'), reply, stop('completed')],
+      { output: 'ab' },
+    ],
+    [
+      'no text of another reply',
+      [assistantText('a'), reply, assistantText('b'), reply, stop('completed')],
+      { output: 'b' },
+    ],
+    ['none without text', [assistantText(''), reply, stop('completed')], undefined],
+    ['none where the run was cut off', [assistantText('a'), reply, stop('interrupted')], undefined],
+    ['none of a run that failed', [assistantText('a'), reply, stop('error')], undefined],
+  ])('have an answer: %s', (_, items, result) => {
+    expect(folded(...items).at(-1)?.result).toEqual(result);
   });
 });
 
 describe('messages of the session', () => {
   const par: Message = { role: 'assistant', content: text('par'), toolCalls: [] };
   it.each([
-    ['marked where the log ends in the middle of a reply', [said('par', { flag: 'interrupted' })], true],
-    ['marked, whatever was called before', [ended('a', 'succeeded'), said('par', { flag: 'interrupted' })], true],
-    ['not marked where a result came after it', [said('par', { flag: 'interrupted' }), ended('a', 'cancelled')], false],
-    ['not marked where another reply came after it', [said('par', { flag: 'interrupted' }), said('b')], false],
-    ['not marked where the reply was refused', [said('par', { flag: 'refusal' })], false],
+    ['marked where the log ends in the middle of a reply', [assistantText('par', { flag: 'interrupted' })], true],
+    [
+      'marked, whatever was called before',
+      [ended('a', 'succeeded'), assistantText('par', { flag: 'interrupted' })],
+      true,
+    ],
+    [
+      'not marked where a result came after it',
+      [assistantText('par', { flag: 'interrupted' }), ended('a', 'cancelled')],
+      false,
+    ],
+    [
+      'not marked where another reply came after it',
+      [assistantText('par', { flag: 'interrupted' }), assistantText('b')],
+      false,
+    ],
+    ['not marked where the reply was refused', [assistantText('par', { flag: 'refusal' })], false],
     ['not marked without a log', [], false],
   ])('are %s', (_, log, isMarked) => {
     const messages = sessionMessages([par], entries(...log));
@@ -112,11 +132,11 @@ describe('messages of the session', () => {
 });
 
 describe('the registry of a run', () => {
-  const follow = (...given: object[]) => {
+  const follow = (...items: object[]) => {
     const own = session();
     const started: string[] = [];
     const follower = new CallFollower(own, { toolStartCallback: (label) => void started.push(label) });
-    for (const entry of entries(...given)) follower.take(entry);
+    for (const entry of entries(...items)) follower.take(entry);
     const { toolRegistry, batchCounter } = own.session.runtime;
     return { calls: toolRegistry.list(), started, batchCounter };
   };
@@ -125,8 +145,8 @@ describe('the registry of a run', () => {
     [{ args: { n: 1 } }, { n: 1 }],
     [{ args: null, argsText: '{"n"' }, '{"n"'],
     [{ args: null }, {}],
-  ])('has of a call with %j the arguments %j', (given, args) => {
-    expect(follow(called('a', given)).calls).toEqual([{ callId: 'a', name: 'read', args, status: 'pending' }]);
+  ])('has of a call with %j the arguments %j', (fields, args) => {
+    expect(follow(called('a', fields)).calls).toEqual([{ callId: 'a', name: 'read', args, status: 'pending' }]);
   });
 
   it.each([
@@ -169,10 +189,10 @@ describe('a return', () => {
     if (status === 'running') calls.start('a');
     if (status === 'completed') calls.complete('a', 'before');
     if (status === 'cancelled') calls.cancel('a', 'before');
-    const told: unknown[] = [];
+    const returns: unknown[] = [];
     const whole: Part = { partKind: 'tool-return', toolCallId: 'a', content: 'text', ...part };
-    observeReturns([whole], own, (...given) => void told.push(given));
-    return [calls.get('a')?.status, told];
+    observeReturns([whole], own, (...received) => void returns.push(received));
+    return [calls.get('a')?.status, returns];
   };
 
   it.each([
@@ -181,8 +201,8 @@ describe('a return', () => {
     ['completed', 'completed'],
     ['cancelled', 'cancelled'],
   ])('that did not succeed, of a call that is %s, leaves it %s', (status, then) => {
-    const told = [['read', then, { n: 1 }, 'text', null]];
-    expect(observe(status, { partKind: 'retry-prompt' })).toEqual([then, told]);
+    const returns = [['read', then, { n: 1 }, 'text', null]];
+    expect(observe(status, { partKind: 'retry-prompt' })).toEqual([then, returns]);
   });
 
   it.each([

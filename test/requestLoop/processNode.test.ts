@@ -34,8 +34,8 @@ function nodes() {
       return callId;
     },
   };
-  const process = async (node: Node, given = callbacks) => {
-    const done = processNode(node, on.state, given);
+  const process = async (node: Node, nodeCallbacks = callbacks) => {
+    const done = processNode(node, on.state, nodeCallbacks);
     await on.clock.until(done, 100_000);
     return done;
   };
@@ -72,7 +72,7 @@ describe('a node of another engine', () => {
     expect(on.executed).toEqual(['echo {"m":"a"}']);
     expect(on.registry.list()).toEqual([{ callId: 'c1', name: 'echo', args: { m: 'a' }, status: 'running' }]);
     await on.process(returned({ toolCallId: 'c1', toolName: 'echo', content: { found: 1 } }));
-    expect(on.told).toEqual(['start echo', 'completed echo {"m":"a"} {"found":1} null']);
+    expect(on.events).toEqual(['start echo', 'completed echo {"m":"a"} {"found":1} null']);
     expect(on.registry.get('c1')).toMatchObject({ status: 'completed', result: '{"found":1}' });
   });
 

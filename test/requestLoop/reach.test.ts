@@ -41,7 +41,7 @@ describe('an option of the session', () => {
     ['leaves a list of names of any kind alone', z.record(z.string(), z.string()), { stray: 'a' }, false],
   ])('toolStrictValidation %s', async (_, parameters, args, isRefused) => {
     const ran: unknown[] = [];
-    const tool = defineTool({ name: 'act', description: '', parameters, execute: (given) => void ran.push(given) });
+    const tool = defineTool({ name: 'act', description: '', parameters, execute: (input) => void ran.push(input) });
     const on = loopBench({
       replies: [[call('c1', 'act', args as never)], 'done'],
       ...{ tools: [tool], settings: { toolStrictValidation: true } },

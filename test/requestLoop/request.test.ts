@@ -144,7 +144,7 @@ describe('a request', () => {
     const on = loopBench({ model: scripted(replies, { prices }), tools: [subAgents()] });
     await on.request('hi');
     const { lastCallUsage, sessionTotalUsage } = on.session.usage;
-    expect(on.told.filter((line) => line.startsWith('delta'))).toEqual(['delta done']);
+    expect(on.events.filter((line) => line.startsWith('delta'))).toEqual(['delta done']);
     expect([lastCallUsage.inputTokens, sessionTotalUsage.inputTokens, sessionTotalUsage.costUsd]).toEqual([
       300, 321, 321,
     ]);

@@ -300,14 +300,14 @@ describe('settings', () => {
     const replies = () => [[call('c1', 'echo', { m: 'a', stray: 1 })], 'done'];
     const loose = loopBench({ replies: replies(), tools: [echoTool().tool] });
     await loose.request('hi');
-    expect(loose.told[1]).toMatch(/^completed echo/);
+    expect(loose.events[1]).toMatch(/^completed echo/);
     const strict = loopBench({
       replies: replies(),
       tools: [echoTool().tool],
       settings: { toolStrictValidation: true },
     });
     await strict.request('hi');
-    expect(strict.told.filter((line) => !line.startsWith('delta'))).toEqual([
+    expect(strict.events.filter((line) => !line.startsWith('delta'))).toEqual([
       expect.stringMatching(/^failed echo .*stray: is no argument of this tool/s),
     ]);
   });

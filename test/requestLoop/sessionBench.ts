@@ -37,13 +37,13 @@ export function loopBench(options: LoopBenchOptions = {}) {
     ports: { now: clock.now, setTimer: clock.setTimer, random: () => 0 },
     ...rest,
   });
-  const told: string[] = [];
+  const events: string[] = [];
   const note: RequestCallbacks = {
-    streamingCallback: (delta) => void told.push(`delta ${delta}`),
-    toolStartCallback: (label) => void told.push(`start ${label}`),
+    streamingCallback: (delta) => void events.push(`delta ${delta}`),
+    toolStartCallback: (label) => void events.push(`start ${label}`),
     toolResultCallback: (name, status, args, result, ms) =>
-      void told.push(`${status} ${name} ${JSON.stringify(args)} ${result} ${ms}`),
-    noticeCallback: (text) => void told.push(`notice ${text}`),
+      void events.push(`${status} ${name} ${JSON.stringify(args)} ${result} ${ms}`),
+    noticeCallback: (text) => void events.push(`notice ${text}`),
   };
   /** One request, in virtual time. */
   const request = async (message: string, callbacks: RequestCallbacks = note) => {
@@ -51,5 +51,5 @@ export function loopBench(options: LoopBenchOptions = {}) {
     await clock.until(asked, 1_000_000);
     return asked;
   };
-  return { state, session: state.session, model, clock, resolved, told, note, request };
+  return { state, session: state.session, model, clock, resolved, events, note, request };
 }

@@ -61,9 +61,9 @@ describe('the policies under settings', () => {
   ])(
     'wait for the first part of a reply, with %j and a delay of %s, %i ms',
     (modelTimeout, requestDelayMs, firstPartMs) => {
-      const given = modelTimeout ? { modelTimeout } : {};
+      const policies = modelTimeout ? { modelTimeout } : {};
       const settings = requestDelayMs === undefined ? {} : { requestDelayMs };
-      expect(policiesUnder(given as never, settings).modelTimeout).toEqual({ ...modelTimeout, firstPartMs });
+      expect(policiesUnder(policies as never, settings).modelTimeout).toEqual({ ...modelTimeout, firstPartMs });
     },
   );
 
@@ -79,8 +79,8 @@ describe('the policies under settings', () => {
   ])(
     '%s: with toolRetry %j and maxRetries %s a tool is executed %s times at most',
     (_, toolRetry, maxRetries, expected) => {
-      const given = toolRetry === undefined ? {} : { toolRetry };
-      const policy = policiesUnder(given as never, maxRetries === undefined ? {} : { maxRetries }).toolRetry;
+      const policies = toolRetry === undefined ? {} : { toolRetry };
+      const policy = policiesUnder(policies as never, maxRetries === undefined ? {} : { maxRetries }).toolRetry;
       expect(policy === false ? undefined : policy?.attempts).toBe(expected);
     },
   );

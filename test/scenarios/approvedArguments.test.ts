@@ -9,7 +9,7 @@ import { type Bench, type BenchOptions, bench, entry, only, restart, resultText 
 import { asks, echoTool } from '../support/scenarioTools.ts';
 import { call } from '../support/scriptedReplies.ts';
 
-type Rewrite = (given: { m: string }, decision: Decision | undefined) => Json | undefined;
+type Rewrite = (args: { m: string }, decision: Decision | undefined) => Json | undefined;
 
 const rewriter = (rewrite: Rewrite): Plugin => ({
   name: 'rewrites',
@@ -85,8 +85,8 @@ describe('H-066: a call that waits', () => {
 describe('H-066: a replay that a plugin rewrites', () => {
   it('plugins receive the approved arguments; if no plugin changes them, they run', async () => {
     const seen: string[] = [];
-    const on = await waiting((given, decision) => {
-      seen.push(given.m);
+    const on = await waiting((args, decision) => {
+      seen.push(args.m);
       return decision ? undefined : { m: 'made' };
     });
     expect(await decided(on, { action: 'approve' })).toBe('{"m":"made"}');

@@ -41,8 +41,8 @@ async function filled(replies: readonly Reply[], options: BenchOptions = {}, win
 describe('the time and the range', () => {
   it('TRC-6: above 80 %, older messages become a summary before the call, and the newest are sent unchanged', async () => {
     const to = await filled([summed(), 'ok']);
-    const { termination, text: said, turns } = await say(to, `third ${text(150)}`);
-    expect([termination, said, turns]).toEqual(['NaturalEnd', 'ok', 1]);
+    const { termination, text: reply, turns } = await say(to, `third ${text(150)}`);
+    expect([termination, reply, turns]).toEqual(['NaturalEnd', 'ok', 1]);
     expect(to.model.calls).toHaveLength(4);
     const [, , asked, sent] = to.model.calls;
     expect(asked?.tools).toEqual([]);
@@ -96,8 +96,8 @@ describe('the time and the range', () => {
     const to = await filled([summed(), 'ok']);
     const live: unknown[] = [];
     to.conversation.live$.subscribe((signal) => 'text' in signal && live.push(signal.text));
-    const { text: said } = await say(to, text(150));
-    expect([live, said]).toEqual([['ok'], 'ok']);
+    const { text: reply } = await say(to, text(150));
+    expect([live, reply]).toEqual([['ok'], 'ok']);
   });
 
   it('the user’s last message is kept word for word in a long run that fills the window', async () => {
@@ -266,8 +266,8 @@ describe('failures of a summary', () => {
   it.each([
     ['empty', ' '],
     ['as long as its range', text(300)],
-  ])('a summary that is %s is rejected, and its tokens are counted', async (_, said) => {
-    const to = await filled([[t(said), finish('stop', 3)], 'ok']);
+  ])('a summary that is %s is rejected, and its tokens are counted', async (_, summary) => {
+    const to = await filled([[t(summary), finish('stop', 3)], 'ok']);
     expect(await say(to, text(150))).toMatchObject({ termination: 'NaturalEnd', usage: { inputTokens: 3 } });
     expect(notices(to)).toEqual(['compaction_failed']);
   });

@@ -234,7 +234,7 @@ it.each<[string, Json]>([
     execute: (_args, { decision }) => {
       if (!decision) return toolResult.pending({ reason: 'question' });
       seen.push(decision);
-      return { said: decision.action === 'answer' ? decision.payload : 'nothing' };
+      return { answer: decision.action === 'answer' ? decision.payload : 'nothing' };
     },
   });
   const { conversation } = await bench({ replies: [[call('c1', 'survey')], 'ok'], tools: [survey] });
@@ -242,7 +242,7 @@ it.each<[string, Json]>([
   expect(await conversation.decide({ callId: 'c1', action: 'answer', payload })).toBe('applied');
   expect((await conversation.resume().result).text).toBe('ok');
   expect(seen).toEqual([{ callId: 'c1', action: 'answer', payload }]);
-  expect(resultText(conversation.log(), 'c1')).toBe(JSON.stringify({ said: payload }));
+  expect(resultText(conversation.log(), 'c1')).toBe(JSON.stringify({ answer: payload }));
 });
 
 describe('B11: edited arguments', () => {
@@ -256,8 +256,8 @@ describe('B11: edited arguments', () => {
     });
     const gate = {
       name: 'gate',
-      beforeToolExecute: ({ call: { args: given } }: { call: { args: Json } }) =>
-        JSON.stringify(given).includes('secret') ? { block: 'not that one' } : undefined,
+      beforeToolExecute: ({ call: { args: callArgs } }: { call: { args: Json } }) =>
+        JSON.stringify(callArgs).includes('secret') ? { block: 'not that one' } : undefined,
     };
     const calls = [call('c1', 'ask', args), call('c2', 'ask', args), call('c3', 'ask', args)];
     const on = await bench({ replies: [calls, 'ok'], tools: [ask.tool], plugins: [gate] });

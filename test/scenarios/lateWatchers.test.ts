@@ -76,7 +76,7 @@ class Watchers {
   readonly #late: Assembly[] = [];
   readonly #views: Pick<Shown, 'text' | 'reasoning'>[] = [];
   readonly #readers: Promise<Assembly>[] = [];
-  #told = 0;
+  #deltas = 0;
   #run: AsyncIterable<LogEntry | Live> | undefined;
 
   constructor(conversation: Conversation, comers: readonly Comer[]) {
@@ -85,7 +85,7 @@ class Watchers {
     conversation.live$.subscribe((signal) => {
       this.early.hear(signal);
       if (!signal.type.endsWith('delta')) return;
-      this.#told += 1;
+      this.#deltas += 1;
       this.#come(true);
     });
   }
@@ -111,7 +111,7 @@ class Watchers {
   }
 
   #come(within: boolean): void {
-    const coming = this.#comers.some((each) => each.within === within && each.behind === this.#told);
+    const coming = this.#comers.some((each) => each.within === within && each.behind === this.#deltas);
     if (!this.#run || !coming) return;
     const late = new Assembly();
     this.#late.push(late);

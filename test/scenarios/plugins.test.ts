@@ -206,9 +206,9 @@ describe('the gate before a tool', () => {
   it('the rewritten call is checked for permission, and a person is asked once', async () => {
     const asked: unknown[] = [];
     const echo = echoTool('ask', {
-      needsApproval: (given) => {
-        asked.push(given);
-        return given.m === 'risky';
+      needsApproval: (input) => {
+        asked.push(input);
+        return input.m === 'risky';
       },
     });
     const plugin: Plugin = {

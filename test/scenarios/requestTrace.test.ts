@@ -166,7 +166,7 @@ async function ask(agent: Parameters<typeof route>[0]) {
   client.close();
   await routed;
   await agent.close();
-  return { told: outgoing, bridged: () => bridged };
+  return { outgoing, bridged: () => bridged };
 }
 
 it(
@@ -174,12 +174,12 @@ it(
     'makes 5, and its session store (5) leaves out the assistant of step 5.8, which makes 6: a create, four persists and the finalize',
   async () => {
     const { agent, server, events, spies, persists, loop, reads } = await traced();
-    const { told, bridged } = await ask(agent);
-    const kinds = told.flatMap((message) => kindOf(message) ?? []);
-    const log = told.flatMap((message) => (message.type === 'entry' ? [message.entry] : []));
+    const { outgoing, bridged } = await ask(agent);
+    const kinds = outgoing.flatMap((message) => kindOf(message) ?? []);
+    const log = outgoing.flatMap((message) => (message.type === 'entry' ? [message.entry] : []));
     const { calls, total } = costOf(log);
     expect(kinds).toEqual(['system-init', 'assistant', 'progress started', 'progress ended', 'assistant', 'result']);
-    expect(told.at(-1)).toMatchObject({ subtype: 'success', result: ANSWER, turns: 2, costUsd: total.costUsd });
+    expect(outgoing.at(-1)).toMatchObject({ subtype: 'success', result: ANSWER, turns: 2, costUsd: total.costUsd });
     expect({
       // One message in, six out; the table has "about 8".
       transport: 1 + kinds.length,

@@ -275,7 +275,7 @@ describe('the effect of a decision', () => {
       execute: (_, { decision }) => {
         if (!decision) return toolResult.pending({ reason: 'question', payload: { question: 'why?' } });
         seen.push(decision);
-        return decision.action === 'answer' ? { said: decision.payload } : 'no answer';
+        return decision.action === 'answer' ? { answer: decision.payload } : 'no answer';
       },
     });
     const { conversation } = await bench({ replies: [[call('c1', 'survey')], 'ok'], tools: [survey] });
@@ -283,6 +283,6 @@ describe('the effect of a decision', () => {
     expect(await conversation.decide({ callId: 'c1', action: 'answer', payload: false })).toBe('applied');
     expect((await conversation.resume().result).text).toBe('ok');
     expect(seen).toEqual([{ callId: 'c1', action: 'answer', payload: false }]);
-    expect(resultText(conversation.log(), 'c1')).toBe('{"said":false}');
+    expect(resultText(conversation.log(), 'c1')).toBe('{"answer":false}');
   });
 });

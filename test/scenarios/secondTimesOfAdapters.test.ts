@@ -233,7 +233,7 @@ const ofTheLoop: readonly Row[] = [
   {
     adapter: 'the state of the request loop',
     act: 'counts a node of another engine once',
-    same: { told: 1, thoughts: 1 },
+    same: { notifications: 1, thoughts: 1 },
     begin() {
       const state = createStateManager({ resolveModel: always(scripted([])), tools: [] });
       state.session.runtime.toolRegistry.register('c1', 'echo', { m: 'a' });
@@ -245,7 +245,7 @@ const ofTheLoop: readonly Row[] = [
       };
       return async () => {
         await processNode(node, state, { toolResultCallback });
-        return { told: notificationCount, thoughts: state.session.conversation.thoughts.length };
+        return { notifications: notificationCount, thoughts: state.session.conversation.thoughts.length };
       };
     },
   },

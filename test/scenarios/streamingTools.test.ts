@@ -30,12 +30,12 @@ async function at(execute: (context: ToolContext) => unknown) {
   });
   const run = made.conversation.send('go');
   await flush();
-  return { ...made, run, told: progressValues };
+  return { ...made, run, progress: progressValues };
 }
 const played = async (execute: (context: ToolContext) => unknown) => {
-  const { conversation, run, told } = await at(execute);
+  const { conversation, run, progress } = await at(execute);
   await run.result;
-  return { result: resultOf(conversation), told: told.slice(1, -1) };
+  return { result: resultOf(conversation), progress: progress.slice(1, -1) };
 };
 
 describe('a tool that yields several values', () => {
@@ -46,7 +46,7 @@ describe('a tool that yields several values', () => {
         await Promise.resolve();
         yield { done: 2 };
       }),
-    ).toEqual({ result: { outcome: 'succeeded', text: '{"done":2}' }, told: [{ done: 1 }, { done: 2 }] });
+    ).toEqual({ result: { outcome: 'succeeded', text: '{"done":2}' }, progress: [{ done: 1 }, { done: 2 }] });
   });
 
   it('the return value of a generator is the result, if there is one', async () => {
@@ -55,17 +55,17 @@ describe('a tool that yields several values', () => {
         yield 'half';
         return 'whole';
       }),
-    ).toEqual({ result: { outcome: 'succeeded', text: 'whole' }, told: ['half'] });
+    ).toEqual({ result: { outcome: 'succeeded', text: 'whole' }, progress: ['half'] });
     expect(
       await played(async function* () {
         yield 'half';
         return toolResult.error('no more', 'halfway');
       }),
-    ).toEqual({ result: { outcome: 'failed', code: 'halfway', text: 'no more' }, told: ['half'] });
+    ).toEqual({ result: { outcome: 'failed', code: 'halfway', text: 'no more' }, progress: ['half'] });
   });
 
   it('a plain generator, a promise of one, and any async iterable are accepted', async () => {
-    const both = { result: { outcome: 'succeeded', text: 'b' }, told: ['a', 'b'] };
+    const both = { result: { outcome: 'succeeded', text: 'b' }, progress: ['a', 'b'] };
     function* plain() {
       yield 'a';
       yield Promise.resolve('b');
@@ -83,7 +83,7 @@ describe('a tool that yields several values', () => {
   it('a generator without values has no output', async () => {
     expect(await played(async function* () {})).toEqual({
       result: { outcome: 'succeeded', text: '(no output)' },
-      told: [],
+      progress: [],
     });
   });
 
@@ -94,7 +94,7 @@ describe('a tool that yields several values', () => {
         yield 'a';
         throw new RangeError('no more');
       }),
-    ).toEqual({ result: { outcome: 'failed', code: 'error', text: 'RangeError: no more' }, told: ['a'] });
+    ).toEqual({ result: { outcome: 'failed', code: 'error', text: 'RangeError: no more' }, progress: ['a'] });
     const { result } = await played(function* () {
       try {
         yield Promise.reject(new RangeError('a bad value'));
@@ -109,19 +109,19 @@ describe('a tool that yields several values', () => {
   });
 
   it('a last value that is too long is cut, and long or non-JSON values are not reported', async () => {
-    const { result, told } = await played(function* () {
+    const { result, progress } = await played(function* () {
       yield 'a';
       yield () => 1;
       yield 'b'.repeat(5_000);
     });
     expect(result?.text.length).toBeLessThanOrEqual(1_000);
     expect(result?.text).toContain('characters left out');
-    expect(told).toEqual(['a']);
+    expect(progress).toEqual(['a']);
   });
 
   it('a cancel closes it, and later values are ignored', async () => {
     let closed = false;
-    const { clock, conversation, run, told } = await at(async function* ({ sleep }) {
+    const { clock, conversation, run, progress } = await at(async function* ({ sleep }) {
       try {
         for (let count = 1; ; count++) {
           yield count;
@@ -135,7 +135,7 @@ describe('a tool that yields several values', () => {
     await conversation.cancel();
     expect((await run.result).termination).toBe('Cancelled');
     await flush();
-    expect({ closed, told: told.slice(1) }).toEqual({ closed: true, told: [1, 2] });
+    expect({ closed, progress: progress.slice(1) }).toEqual({ closed: true, progress: [1, 2] });
     expect(resultOf(conversation)).toMatchObject({ outcome: 'cancelled' });
     expect(conversation.log().filter(({ type }) => type === 'diagnostic')).toEqual([]);
     expect(clock.waiting).toBe(0);

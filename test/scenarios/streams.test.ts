@@ -287,7 +287,7 @@ describe('a reader that leaves a run', () => {
     await left?.next();
     await left?.return?.();
     const ahead = run[Symbol.asyncIterator]();
-    for (let known = conversation.log().length; known > 1; known -= 1) await ahead.next();
+    for (let remaining = conversation.log().length; remaining > 1; remaining -= 1) await ahead.next();
     await ahead.return?.();
     gate.release('c1');
     await run.result;

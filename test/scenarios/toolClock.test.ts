@@ -24,21 +24,21 @@ async function at(work: Work) {
   const made = await bench({ tools: [tool], replies, policies: { limits: { toolMs: 1_000 } } });
   const run = made.conversation.send('go');
   await flush();
-  return { ...made, run, said: settled };
+  return { ...made, run, settled };
 }
 
 describe('the clock of a tool', () => {
   it("now() is the agent's time, and sleep(ms) takes that long", async () => {
-    const { clock, run, said } = await at(async ({ now, sleep }) => {
+    const { clock, run, settled } = await at(async ({ now, sleep }) => {
       const since = now();
       await sleep(250);
       return now() - since;
     });
     await clock.advance(249);
-    expect(said).toEqual({});
+    expect(settled).toEqual({});
     await clock.advance(1);
     expect((await run.result).termination).toBe('NaturalEnd');
-    expect(said).toEqual({ value: 250 });
+    expect(settled).toEqual({ value: 250 });
     expect(clock.waiting).toBe(0);
   });
 
@@ -57,10 +57,10 @@ describe('the clock of a tool', () => {
   });
 
   it('a time-out rejects a longer sleep, and leaves no timer', async () => {
-    const { clock, run, said } = await at(({ sleep }) => sleep(60_000));
+    const { clock, run, settled } = await at(({ sleep }) => sleep(60_000));
     await clock.advance(1_000);
     await run.result;
-    expect(said.error).toMatchObject({ name: 'TimeoutError' });
+    expect(settled.error).toMatchObject({ name: 'TimeoutError' });
     expect(clock.waiting).toBe(0);
   });
 

@@ -305,7 +305,7 @@ describe('failures that are retried', () => {
     const error = Object.assign(new Error('busy'), { errno: 11 });
     const seen: unknown[] = [];
     const reject = (): Promise<never> => Promise.reject(error);
-    await paying([reject, ok], { retryable: (given) => seen.push(given) > 0 });
+    await paying([reject, ok], { retryable: (thrown) => seen.push(thrown) > 0 });
     expect(seen).toEqual([error]);
   });
 });

@@ -98,12 +98,12 @@ describe('a reply in pieces', () => {
     ['tool_calls', 'tool-calls'],
     ['length', 'length'],
     ['content_filter', 'content-filter'],
-  ])('S002-35 the finish reason %s is %s', async (given, told) => {
+  ])('S002-35 the finish reason %s is %s', async (finishReason, reason) => {
     const pieces =
-      given === 'tool_calls'
+      finishReason === 'tool_calls'
         ? [callDelta({ index: 0, id: 'a', function: { name: 'Read', arguments: '{}' } })]
         : [textDelta('x')];
-    const { parts } = await play(modelOf(() => served([frame(...pieces, finished(given)), DONE])));
-    expect(parts.at(-1)).toMatchObject({ type: 'finish', reason: told });
+    const { parts } = await play(modelOf(() => served([frame(...pieces, finished(finishReason)), DONE])));
+    expect(parts.at(-1)).toMatchObject({ type: 'finish', reason });
   });
 });

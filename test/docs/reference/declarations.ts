@@ -70,7 +70,7 @@ const oneLine = (text: string): string =>
 class Reader {
   readonly #program: ts.Program;
   readonly #checker: ts.TypeChecker;
-  readonly #known = new Map<ts.Symbol, Declaration>();
+  readonly #declarations = new Map<ts.Symbol, Declaration>();
 
   constructor(program: ts.Program) {
     this.#program = program;
@@ -104,8 +104,8 @@ class Reader {
   }
 
   describe(name: string, symbol: ts.Symbol, isPublic: boolean): Declaration | undefined {
-    const known = this.#known.get(symbol);
-    if (known) return known;
+    const existing = this.#declarations.get(symbol);
+    if (existing) return existing;
     const nodes = (symbol.declarations ?? []).filter((node) => !ts.isImportSpecifier(node));
     const node = nodes.find(ts.isFunctionDeclaration) ?? nodes[0];
     if (!node) return undefined;
@@ -119,7 +119,7 @@ class Reader {
       mentions: new Set(this.#mentioned(nodes).map((mentioned) => mentioned.name)),
       isPublic,
     };
-    this.#known.set(symbol, described);
+    this.#declarations.set(symbol, described);
     return described;
   }
 

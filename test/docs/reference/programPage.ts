@@ -58,8 +58,8 @@ class Declared {
     this.#current.takesAgentOptions = true;
   }
 
-  #take(method: string, given: readonly ts.Expression[]): void {
-    const texts = given.flatMap((value) => this.#textsOf(value));
+  #take(method: string, args: readonly ts.Expression[]): void {
+    const texts = args.flatMap((value) => this.#textsOf(value));
     const [first = '', second = '', standard] = texts;
     if (method === 'command') {
       this.#current = this.#commandNamed(first);
@@ -69,7 +69,7 @@ class Declared {
     if (method === 'argument') this.#current.rows.push([`\`${first}\``, second]);
     if (method === 'option')
       this.#current.rows.push([`\`${first}\``, standard ? `${second} (default: ${standard})` : second]);
-    const [option] = given;
+    const [option] = args;
     if (method === 'addOption' && option) this.#addOption(option);
   }
 
