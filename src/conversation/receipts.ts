@@ -7,7 +7,7 @@ import { NotStored } from '../content/content.ts';
 import { RunchartError, thrownText } from '../errors.ts';
 import { GIVE_UP_MS } from '../runtime/appendQueue.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import { givenBack, notBegun, type Run, type RunHandle } from './run.ts';
+import { notBegun, type Run, type RunHandle, returnedOutput } from './run.ts';
 
 /** The outcome of a message: a request, a part of a run, or a return without delivery. */
 type Delivery = 'delivered' | 'returned';
@@ -110,7 +110,7 @@ export class Returns {
   }
 
   /** The message was taken off the queue, or was never on it. */
-  returned(messageId: string, output: RunOutput = givenBack(runOf(messageId))): void {
+  returned(messageId: string, output: RunOutput = returnedOutput(runOf(messageId))): void {
     this.#receipts.settle(messageId, 'returned');
     this.#finish(output);
   }
@@ -168,7 +168,7 @@ export class Returns {
     }
     const runs = new Set([...kept].map(runOf));
     for (const { id } of handles) {
-      if (silence === undefined && !runs.has(id)) this.#finish(givenBack(id));
+      if (silence === undefined && !runs.has(id)) this.#finish(returnedOutput(id));
       else this.#finish(notBegun(id, 'store', failureText('the run may have an end', silence)));
     }
   }

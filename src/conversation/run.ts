@@ -318,7 +318,7 @@ export function unsettledCalls(logState: LogState, subAgents?: SubAgents): Pendi
 }
 
 /** A run whose message was returned before it began. */
-export const givenBack = (runId: string): RunOutput => ({
+export const returnedOutput = (runId: string): RunOutput => ({
   runId,
   termination: 'Cancelled',
   cause: 'cancelled',

@@ -17,7 +17,7 @@ import {
 import type { Answer, MessageCommand, StartingCommand } from '../runtime/commands.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { type Receipt, Receipts, Returns } from './receipts.ts';
-import { givenBack, notBegun, nothingDone, RunFeed, RunHandle, runResult } from './run.ts';
+import { notBegun, nothingDone, RunFeed, RunHandle, returnedOutput, runResult } from './run.ts';
 
 export interface SentMessage {
   run: RunHandle;
@@ -130,7 +130,7 @@ export class Runs {
       return { run: steered ?? this.open(runOf(messageId)), receipt: this.#receipts.open(messageId) };
     }
     const run = this.#made(runOf(messageId));
-    this.#finish(run, givenBack(run.id));
+    this.#finish(run, returnedOutput(run.id));
     return { run, receipt: { messageId, delivered: Promise.resolve('returned' as const) } };
   }
 
@@ -263,7 +263,7 @@ export class Runs {
     if (handle.ended || handle.since !== undefined) return;
     if (this.#queuedFor(handle)) return;
     const { current } = this;
-    if (answer?.outcome === 'returned') this.#finish(handle, givenBack(handle.id));
+    if (answer?.outcome === 'returned') this.#finish(handle, returnedOutput(handle.id));
     else if (!current) this.#finish(handle, nothingDone(handle.id));
     else if (current !== handle) this.#join(handle, current);
   }
@@ -288,7 +288,7 @@ export class Runs {
       const own = entry.kind === 'steer' ? this.#handles.get(runOf(entry.messageId)) : undefined;
       const run = own && this.#living(entry.runId);
       if (run) this.#join(own, run);
-      else if (own) this.#finish(own, givenBack(own.id));
+      else if (own) this.#finish(own, returnedOutput(own.id));
     }
   }
 

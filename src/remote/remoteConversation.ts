@@ -19,7 +19,7 @@ import type { Content } from '../content/content.ts';
 import { toBase64 } from '../content/imageFormat.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import type { Receipt } from '../conversation/receipts.ts';
-import { givenBack, type Run, type RunHandle } from '../conversation/run.ts';
+import { type Run, type RunHandle, returnedOutput } from '../conversation/run.ts';
 import type { SendOptions } from '../conversation/sendOptions.ts';
 import { ConfigurationError, type RunchartError } from '../errors.ts';
 import type { ConversationStatus, InFlight, Live } from '../live.ts';
@@ -152,7 +152,7 @@ export class RemoteConversation<Output = unknown> implements Face<Output> {
   send(content: Content, options: SendOptions = {}): Run {
     const { signal, messageId = this.#options.newId() } = options;
     const id = (options.kind === 'steer' ? this.#log.runId : undefined) ?? runOf(messageId);
-    if (signal?.aborted) return this.#runs.over(id, givenBack(id));
+    if (signal?.aborted) return this.#runs.over(id, returnedOutput(id));
     const accepting = this.#post(content, { ...options, messageId });
     const run = this.#runs.begin(id, accepting);
     this.answers.set(run, accepting);

@@ -5,7 +5,7 @@
  */
 import { entryOfMessage, type LogEntry, outputInLog, type RunOutput, runOf } from '../../machines/internal.ts';
 import type { Receipt } from '../conversation/receipts.ts';
-import { givenBack, notBegun, RunFeed, RunHandle, type RunResult, runResult } from '../conversation/run.ts';
+import { notBegun, RunFeed, RunHandle, type RunResult, returnedOutput, runResult } from '../conversation/run.ts';
 import { RunchartError } from '../errors.ts';
 import type { Live } from '../live.ts';
 import type { Ports } from '../runtime/hostPorts.ts';
@@ -86,7 +86,7 @@ export class RemoteRuns {
   }
 
   /** A run that was not requested. */
-  over(id: string, how: ReturnType<typeof givenBack>): RunHandle {
+  over(id: string, how: ReturnType<typeof returnedOutput>): RunHandle {
     const run = this.begin(id, Promise.resolve({}));
     this.#finish(run as RemoteRun, how);
     return run;
@@ -133,7 +133,7 @@ export class RemoteRuns {
     const entries = this.#entriesOf(run);
     if (isOver(entries)) this.#finishInLog(run, entries);
     else if (answer.termination) this.#finish(run, answer as RunOutput, entries);
-    else if (entries.length === 0 && this.#isReturned(run)) this.#finish(run, givenBack(run.id));
+    else if (entries.length === 0 && this.#isReturned(run)) this.#finish(run, returnedOutput(run.id));
   }
 
   #entriesOf({ id }: RunHandle): LogEntry[] {
@@ -163,7 +163,7 @@ export class RemoteRuns {
 
   #returned(messageId: string): void {
     this.#takeReceipt(messageId)?.settle('returned');
-    for (const run of this.#open) if (run.id === runOf(messageId)) this.#finish(run, givenBack(run.id));
+    for (const run of this.#open) if (run.id === runOf(messageId)) this.#finish(run, returnedOutput(run.id));
   }
 
   /** Runs whose last entry has come. */
