@@ -228,7 +228,7 @@ const TOLD: { readonly [Type in Body['type']]?: Telling | readonly Telling[] } =
 };
 
 /** The place of a kind whose words do not depend on other entries: its sample has the note and the mark of `entryWords`. */
-function toldBySample(type: Body['type']): Telling {
+function tellingOfSample(type: Body['type']): Telling {
   if (entryWords[type].steps === 'shown') {
     throw new Error(
       `src/words/entryWords.ts shows ${type} in Steps: add a row to TOLD with the row, call or note that shows it`,
@@ -249,7 +249,7 @@ const matching = (note: string | RegExp): unknown => (typeof note === 'string' ?
 describe('every kind of entry', () => {
   const types = Object.keys(entryWords) as Body['type'][];
   const table = types.flatMap((type) =>
-    [TOLD[type] ?? toldBySample(type)].flat().map((telling) => ({ type, telling })),
+    [TOLD[type] ?? tellingOfSample(type)].flat().map((telling) => ({ type, telling })),
   );
   it.each(table)('it is shown in its place: $type, $telling.steps', ({ telling: { log, steps, bar } }) => {
     const page = readableText(...began, ...log);

@@ -27,7 +27,7 @@ import { approvedTool, SECRET } from './approvalTool.ts';
 
 const run = walker(chartOf(machines.runMachine));
 
-interface Told {
+interface ObservedEvent {
   type: string;
   actorRef: { logic?: { id?: string } };
   snapshot?: { value: never };
@@ -48,7 +48,7 @@ async function observed(
 async function opened(script: Script) {
   const visited: Set<string>[] = [];
   const inspect = (event: unknown): void => {
-    const observedEvent = event as Told;
+    const observedEvent = event as ObservedEvent;
     if (observedEvent.actorRef.logic?.id !== 'RUN') return;
     if (observedEvent.type === '@xstate.actor') visited.push(new Set());
     const value = observedEvent.snapshot?.value;

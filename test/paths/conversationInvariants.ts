@@ -33,7 +33,7 @@ const waitsForSomething: Invariant = (state) => {
 const runsOf = new WeakMap<Seen, Set<string>>();
 
 /** The host receives each run's end once. If a run never began, the host receives it when the message is returned. */
-const endsAreTold: Invariant = (state, seen) => {
+const endsAreReported: Invariant = (state, seen) => {
   const { journal, events } = seen;
   const runs = runsOf.get(seen) ?? new Set();
   runsOf.set(seen, runs);
@@ -102,6 +102,6 @@ export const ofConversation = (input: ConversationInput): Invariant[] => [
   ...everywhere,
   oneRun,
   waitsForSomething,
-  endsAreTold,
+  endsAreReported,
   nothingQueuedIsLost(input),
 ];

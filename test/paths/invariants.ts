@@ -183,7 +183,7 @@ export const everyCallAccounted =
   };
 
 /** The conversation receives each steer that takes effect. */
-const steersAreTold: Invariant = (_, { journal, sent }) => {
+const steersAreDelivered: Invariant = (_, { journal, sent }) => {
   const delivered = sent.flatMap(({ event }) =>
     event.type === 'steers.delivered'
       ? (event as unknown as { messages: { messageId: string }[] }).messages.map(({ messageId }) => messageId)
@@ -196,7 +196,7 @@ const steersAreTold: Invariant = (_, { journal, sent }) => {
 export const ofRun = (input: RunInput): Invariant[] => [
   ...everywhere,
   endIsLogged,
-  steersAreTold,
+  steersAreDelivered,
   everyCallAccounted(input),
 ];
 

@@ -78,7 +78,7 @@ function endAt(seed: number): RunArgs {
 }
 
 /** Returns all results for one event at the moment. */
-function saidOf(context: RunContext, event: object): unknown[] {
+function resultsOf(context: RunContext, event: object): unknown[] {
   const moment = { context, event: event as RunEvent };
   const changes = unnamed(answersOf(assigns, moment));
   return [unnamed(answersOf(entries, moment)), changes, answersOf(runGuards, moment)];
@@ -86,7 +86,7 @@ function saidOf(context: RunContext, event: object): unknown[] {
 const done = (value: object): object => ({ type: 'effect.done', id: 'r/', value });
 
 const FOLDS: Record<string, Fold<RunArgs>> = {
-  end: ({ context, event }) => saidOf(context, event),
+  end: ({ context, event }) => resultsOf(context, event),
   replayed: ({ context }, draw) => {
     const callId = context.replaying[0] ?? 's';
     const output = outputOfCall(draw, callId, draw.one(['suspended', 'suspended', 'failed']));
@@ -95,7 +95,7 @@ const FOLDS: Record<string, Fold<RunArgs>> = {
   measured: ({ context }, draw) => {
     const used = draw.one([79, 80, 80, 81, 94, 95, 95, 96]);
     const prunable = draw.odds(0.4) && { prunable: { callIds: ['o'], used: used - draw.below(3) } };
-    return saidOf(context, done({ kind: 'context', used, limit: 100, warned: draw.odds(0.5), ...prunable }));
+    return resultsOf(context, done({ kind: 'context', used, limit: 100, warned: draw.odds(0.5), ...prunable }));
   },
   replied: ({ context }, draw) => {
     const items = ['so', 'and', 'then'].slice(draw.below(4)).map((words) => ({ type: 'assistant', text: words }));
@@ -103,7 +103,7 @@ const FOLDS: Record<string, Fold<RunArgs>> = {
     const calls = some(draw, 0.4, ['d', 'e']).map((id) => callOf(draw, id));
     const usage = { inputTokens: 1, outputTokens: 2, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
     const reply = { kind: 'reply', items, ...extra, calls, finish: 'stop', empty: false, model: 'm', usage };
-    return saidOf(context, done({ ...reply, costUsd: 0 }));
+    return resultsOf(context, done({ ...reply, costUsd: 0 }));
   },
   heard: ({ context }, draw) => {
     const why = draw.one(['stop_hook', 'output'] as const);
@@ -113,7 +113,7 @@ const FOLDS: Record<string, Fold<RunArgs>> = {
       { kind: 'terminate', by: 'guard', reason: 'enough', ...(draw.odds(0.5) && { stopped: true }) },
     ]);
     const reply = { ...context.reply, judged: draw.one([true as const, undefined]) };
-    return saidOf({ ...context, reply }, done(heard));
+    return resultsOf({ ...context, reply }, done(heard));
   },
   unstarted: (_, draw) => {
     const outcome = draw.one(['succeeded', 'failed', 'cancelled', 'unknown'] as const);

@@ -21,18 +21,18 @@ const same = (actual: readonly unknown[], due: readonly unknown[], what: string)
   hold(isDeepStrictEqual(actual, due), `${what}: told was ${JSON.stringify(actual)}, due is ${JSON.stringify(due)}`);
 
 /** The run receives a waiting call as soon as it waits. */
-const suspensionsAreTold: Invariant = (_, seen) =>
+const suspensionsAreSent: Invariant = (_, seen) =>
   same(
     outputsSent(seen, 'call.suspended'),
     endsOf(seen).filter(({ outcome }) => outcome === 'suspended'),
     'suspensions',
   );
-export const ofRound: readonly Invariant[] = [...everywhere, suspensionsAreTold];
+export const ofRound: readonly Invariant[] = [...everywhere, suspensionsAreSent];
 
 /** The run receives each call of a gate when it is settled. A denied call is settled when it has its result. */
-const replaysAreTold: Invariant = (state, seen) => {
+const replaysAreSent: Invariant = (state, seen) => {
   const { outputs } = state.context as { outputs: readonly ToolCallOutput[] };
   const settled = state.value === 'ReplayCancel' ? outputs.slice(0, -1) : outputs;
   same(outputsSent(seen, 'call.settled'), settled, 'replays');
 };
-export const ofGate: readonly Invariant[] = [...everywhere, replaysAreTold];
+export const ofGate: readonly Invariant[] = [...everywhere, replaysAreSent];

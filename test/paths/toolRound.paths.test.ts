@@ -1,5 +1,5 @@
 import { chartCases, toolRoundMachine } from '../../machines/index.ts';
 import { pathSuite } from './pathSuite.ts';
-import { ofRound } from './toldInvariants.ts';
+import { ofRound } from './sentInvariants.ts';
 
 pathSuite(toolRoundMachine, chartCases.toolRound, () => ofRound);

@@ -129,8 +129,8 @@ function faultsOfInterrupts(events: readonly Event[], { pending, decided }: Watc
       ({ id, toolCallId, metadata }) => `${id} in ${(metadata?.path ?? [toolCallId]).join('/')}`,
     );
     const overtaken = interrupts.filter(({ toolCallId, metadata }) => metadata?.path && decided.has(toolCallId));
-    const isTold = end !== undefined && names.every((name) => interruptNames.includes(name));
-    if (!isTold || interruptNames.length > names.length + overtaken.length)
+    const areListed = end !== undefined && names.every((name) => interruptNames.includes(name));
+    if (!areListed || interruptNames.length > names.length + overtaken.length)
       faults.push(`${runId}: pending ${names}, told ${interruptNames}`);
   }
   return faults;

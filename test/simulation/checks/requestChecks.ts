@@ -58,9 +58,9 @@ export class RequestChecks {
       .slice(-1)
       .some((opening) => opening !== openings || forks.size > 0);
     const isLost = isOfEarlier || own.some((each) => each.opening !== openings || each.processId !== world.processId);
-    const isTold = world.answers?.askers.includes('agent') && !world.profile.spawns && !isLost;
+    const isSchemaDue = world.answers?.askers.includes('agent') && !world.profile.spawns && !isLost;
     const detail = (): string => 'a model is not told what its answer has to look like';
-    world.check(!isTold || askedIn(system) !== undefined, 'OUTPUT', detail);
+    world.check(!isSchemaDue || askedIn(system) !== undefined, 'OUTPUT', detail);
     world.check(!system.includes('tool said'), 'I15', () => 'a tool speaks in the system text');
   }
 

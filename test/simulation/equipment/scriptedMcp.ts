@@ -163,13 +163,13 @@ export class ScriptedMcp implements Equipment {
     const asked = new Promise<string>((answered) => this.#asked.set(id, { question, answered }));
     const requestedSchema = { type: 'object', properties: {} };
     this.#send(call.end, { id, method: 'elicitation/create', params: { message: question, requestedSchema } });
-    const canBeTold = this.#canBeTold(call);
-    if (!canBeTold) for (const open of this.#calls.get(call.end)?.values() ?? []) open.isMistaken = true;
+    const isAssignable = this.#isAssignable(call);
+    if (!isAssignable) for (const open of this.#calls.get(call.end)?.values() ?? []) open.isMistaken = true;
     call.waits = true;
     const action = await asked;
     call.waits = false;
     this.#world.reach('mcp', `question ${action}`);
-    this.#checkAnswer(call, question, action, canBeTold);
+    this.#checkAnswer(call, question, action, isAssignable);
     return action;
   }
 
@@ -177,7 +177,7 @@ export class ScriptedMcp implements Equipment {
    * Returns true if the client can assign a question to its call. It cannot for a cancelled call. It also cannot for a
    * read-only call beside one that may change something, because questions then go to the other call.
    */
-  #canBeTold(call: OpenCall): boolean {
+  #isAssignable(call: OpenCall): boolean {
     const open = [...(this.#calls.get(call.end)?.values() ?? [])];
     if (!open.includes(call) || open.some(({ isMistaken }) => isMistaken)) return false;
     return !READING.has(call.name) || open.every(({ name, waits }) => READING.has(name) || waits);
@@ -194,7 +194,7 @@ export class ScriptedMcp implements Equipment {
   }
 
   /** Checks that the log contains the question at its call, and that the answer is the decision of that call. */
-  #checkAnswer({ name, args }: OpenCall, question: string, action: string, canBeTold: boolean): void {
+  #checkAnswer({ name, args }: OpenCall, question: string, action: string, isAssignable: boolean): void {
     const world = this.#world;
     for (const id of this.#store.logs.keys()) {
       const place = this.#store
@@ -205,7 +205,11 @@ export class ScriptedMcp implements Equipment {
       if (!call) continue;
       // An edit gives the call other arguments and cancels the question.
       const isOwn = call.name === PREFIX + name && (action === 'cancel' || sameJson(call.args, args));
-      world.check(isOwn || !canBeTold, 'MCP', () => `${question} is asked for ${place.callId}, a call of ${call.name}`);
+      world.check(
+        isOwn || !isAssignable,
+        'MCP',
+        () => `${question} is asked for ${place.callId}, a call of ${call.name}`,
+      );
       const decision = call.decisions.get(place.suspension);
       const due = decision && (decision.action === 'deny' ? 'decline' : 'accept');
       const fits = action === 'cancel' || action === due;

@@ -206,8 +206,8 @@ describe.skipIf(!proves || !hasPostgres)('processes that are killed each second'
       received.set(id, entries);
       const isAnswered = (): boolean =>
         messagesIn(entries).length === messages.length && entries.at(-1)?.type === 'checkpoint';
-      let isTold = false;
-      const reading = clients.follow(id, () => isTold && isAnswered(), entries);
+      let isAllSent = false;
+      const reading = clients.follow(id, () => isAllSent && isAnswered(), entries);
       do {
         const messageId = `m${messages.length}`;
         messages.push(messageId);
@@ -215,7 +215,7 @@ describe.skipIf(!proves || !hasPostgres)('processes that are killed each second'
         while (!isAnswered()) await pause(200);
         await pause(4000 + random.below(8000));
       } while (!isOver);
-      isTold = true;
+      isAllSent = true;
       // The reader looks at it with the next beat or entry.
       return reading;
     };
