@@ -6,13 +6,7 @@ import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { mergedPolicies, modelsOf } from './agentPolicies.ts';
 import type { Content } from './content/content.ts';
 import type { Conversation } from './conversation/conversation.ts';
-import {
-  type AgentEnvironment,
-  byStore,
-  type OpenBelow,
-  type OpenConversation,
-  openConversation,
-} from './conversation/open.ts';
+import { type AgentEnvironment, byStore, type OpenRequest, openConversation } from './conversation/open.ts';
 import type { Run, RunResult } from './conversation/run.ts';
 import type { SendOptions } from './conversation/sendOptions.ts';
 import { ConfigurationError, RunchartError, SessionBusyError } from './errors.ts';
@@ -22,7 +16,7 @@ import { checkModel, type Model } from './models/model.ts';
 import { onDemand } from './onDemand.ts';
 import { type AgentOptions, checkListing, checkOpening, checkOptions, type OpenOptions } from './options.ts';
 import { type Ports, portsOf } from './runtime/hostPorts.ts';
-import { type AgentProfile, spawnPlanOf } from './runtime/subAgentPort.ts';
+import { type AgentProfile, type OpenChild, spawnPlanOf } from './runtime/subAgentPort.ts';
 import {
   type ConversationInfo,
   type ListOptions,
@@ -57,27 +51,19 @@ export interface Agent<Output = unknown> {
   close(): Promise<void>;
 }
 
-/** Where an engine keeps one conversation: its log, its journal and its clock. */
-export interface EnginePlace {
-  id: string;
-  store: AgentEnvironment['store'];
-  ports: Partial<Ports>;
-  /** Opens its sub-agents. */
-  below: OpenBelow;
-  cwd?: string;
-  owner?: string | undefined;
-}
+/** Where an engine keeps one conversation: its log, its journal and its clock. `below` opens its sub-agents. */
+export type EnginePlace = { store: AgentEnvironment['store']; ports: Partial<Ports>; below: OpenChild };
 
-/** An agent of this process, which an engine can run. */
+/** An agent of this process, which an engine can run. The engine decides who may hold a conversation. */
 export interface EngineAgent extends Agent {
   readonly profile: AgentProfile & { readonly store: LogStore };
-  /** Opens a conversation in a place of the engine, which decides who may hold it. */
-  openIn(place: EnginePlace): Promise<OpenConversation>;
+  inEngine(place: EnginePlace): AgentEnvironment;
+  openingOf(conversation: { id: string; cwd?: string; owner?: string }): OpenRequest;
 }
 
 /** Undefined for an agent that is elsewhere, or wrapped. */
 export const engineAgentOf = (agent: Agent): EngineAgent | undefined =>
-  'openIn' in agent ? (agent as EngineAgent) : undefined;
+  'inEngine' in agent ? (agent as EngineAgent) : undefined;
 
 /** Follows the conversations of an agent, also those that others open. Sub-agents are not among them. */
 export interface AgentWatcher {
@@ -189,13 +175,12 @@ class OpenAgent implements EngineAgent {
     return this.#openAs(id, options, true);
   }
 
-  openIn({ store, ports, below, ...place }: EnginePlace): Promise<OpenConversation> {
-    const environment = { ...this.#environment, store, ports: { ...this.#environment.ports, ...ports }, below };
-    return openConversation(
-      environment,
-      this.profile,
-      this.#opening(place, true, () => {}),
-    );
+  inEngine({ store, ports, below }: EnginePlace): AgentEnvironment {
+    return { ...this.#environment, store, ports: { ...this.#environment.ports, ...ports }, below };
+  }
+
+  openingOf(place: { id: string; cwd?: string; owner?: string }): OpenRequest {
+    return this.#opening(place, true, () => {});
   }
 
   async list(options: ListOptions = {}): Promise<ConversationInfo[]> {

@@ -53,12 +53,6 @@ const load = {
   inspection: onDemand(() => import('../runtime/interpreter/inspection.ts')),
 } as const;
 
-/** Opens a sub-agent where an engine keeps it. */
-export type OpenBelow = (
-  id: string,
-  open: (place: Pick<AgentEnvironment, 'store'> & { ports: Partial<Ports> }) => Promise<OpenConversation>,
-) => Promise<OpenConversation>;
-
 /** Shared by all conversations of an agent. */
 export interface AgentEnvironment {
   store: Pick<LogStore, 'open' | 'list'>;
@@ -67,8 +61,8 @@ export interface AgentEnvironment {
   inspect: AgentOptions['inspect'];
   interpreter: AgentOptions['interpreter'];
   logger: AgentOptions['logger'];
-  /** Present where an engine keeps the conversation. */
-  below?: OpenBelow | undefined;
+  /** Opens sub-agents where an engine keeps the conversation. */
+  below?: OpenChild | undefined;
 }
 
 type Parent = { conversationId: string; callId: string };
@@ -208,18 +202,11 @@ async function opened(
   return { conversation, runtime };
 }
 
-/** Opens sub-agents in the surroundings of their parent. */
-function childOpener(environment: AgentEnvironment, home: Pick<OpenRequest, 'cwd' | 'owner' | 'attended'>): OpenChild {
-  return (child, profile) => {
-    const openedIn = (place: AgentEnvironment): Promise<OpenConversation> =>
-      openConversation(place, profile, { ...child, ...home });
-    const { below, ports } = environment;
-    if (!below) return openedIn(environment);
-    return below(child.id, (place) =>
-      openedIn({ ...environment, store: place.store, ports: { ...ports, ...place.ports } }),
-    );
-  };
-}
+/** Opens sub-agents in the surroundings of their parent, unless an engine keeps them elsewhere. */
+const childOpener =
+  (environment: AgentEnvironment, home: Pick<OpenRequest, 'cwd' | 'owner' | 'attended'>): OpenChild =>
+  (child, profile) =>
+    environment.below?.(child, profile) ?? openConversation(environment, profile, { ...child, ...home });
 
 /** Entries that are read in one turn of the event loop. */
 const ENTRIES_A_TURN = 1000;

@@ -5,7 +5,7 @@
  */
 import type { AnyActorRef, InspectionEvent } from 'xstate';
 import type { Json, LogEntry } from '../../machines/vocabulary.ts';
-import { type Conversation, runtimeOf } from '../conversation/conversation.ts';
+import { Conversation, runtimeOf } from '../conversation/conversation.ts';
 import { RunchartError } from '../errors.ts';
 import type { Live } from '../live.ts';
 import { ActorSystem, ChartActor } from '../runtime/interpreter/chartActor.ts';
@@ -227,7 +227,7 @@ export class Observed {
     this.#open.set(conversation, observed);
     const status = this.#statusOf(conversation);
     parts.push(this.#followActors(observed, status), this.#followLog(observed, status));
-    const opened = (child: OpenedChild): void => void this.attach(child.conversation as Conversation);
+    const opened = ({ conversation: here }: OpenedChild) => void (here instanceof Conversation && this.attach(here));
     const children = runtime.subAgents?.observeOpened(opened);
     for (const child of children?.now ?? []) opened(child);
     if (children) parts.push(children.stop);

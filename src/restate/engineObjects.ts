@@ -10,14 +10,14 @@ import type { Live } from '../live.ts';
 import type { ConversationRow } from '../stores/conversationRow.ts';
 import { type Act, type ActAnswer, isSubAgentOf } from '../stores/logStore.ts';
 import type { BlobStore } from './blobStore.ts';
-import type { WaitingAct } from './chain/engineAttempt.ts';
 import { holdConversation } from './chain/holdConversation.ts';
 import { ContentStore } from './contentStore.ts';
 import { isListing } from './listedRows.ts';
 import { type LiveHub, lossy } from './liveHub.ts';
 import {
+  CARRIED,
   callObject,
-  entryKey,
+  type KeptAct,
   LENGTH,
   objectNames,
   READ_MAX,
@@ -52,12 +52,6 @@ interface ReadRequest {
   from: number;
   most?: number;
   isWhole?: boolean;
-}
-/** An entry of a sub-agent, as the state has it. */
-interface Appended {
-  seq: number;
-  entry: unknown;
-  version: number;
 }
 /** A page ends after this number of characters. */
 const PAGE_CHARACTERS = 4_000_000;
@@ -109,6 +103,18 @@ function publishLive(conversation: Conversation, id: string, hub: Pick<LiveHub, 
   });
 }
 
+/** Signals of a sub-agent, for the watchers of its parent. A hub that fails loses them. */
+function followLive(hub: LiveHub, id: string, receive: (signal: Live) => void): () => void {
+  try {
+    return hub.subscribe(id, (signal) => {
+      if (signal.type === 'live') receive(signal.signal);
+    });
+  } catch (error) {
+    console.warn({ event: 'hub-failed', error });
+    return () => {};
+  }
+}
+
 function conversationObject({ sdk, agent, service, hub: given, store }: ObjectsOptions) {
   const names = objectNames(service);
   const hub = lossy(given);
@@ -123,6 +129,7 @@ function conversationObject({ sdk, agent, service, hub: given, store }: ObjectsO
           agent,
           invocation,
           opened: (conversation) => publishLive(conversation, ctx.key, hub),
+          followLive: (id, receive) => followLive(given, id, receive),
         });
         await invocation.sent();
       }),
@@ -148,7 +155,12 @@ function conversationObject({ sdk, agent, service, hub: given, store }: ObjectsO
         const entries = isWhole ? await wholeEntries(new ContentStore(store, ctx.key), stored) : stored;
         return { length, entries: pageOf(entries) };
       }),
-      ...subAgentHandlers(sdk),
+      /** For the parent of a sub-agent, when nothing holds it. */
+      state: exclusive({ ingressPrivate: true }, async (ctx: Restate.ObjectContext) => ({
+        length: (await ctx.get<number>(LENGTH)) ?? 0,
+        version: (await ctx.get<number>(VERSION)) ?? 0,
+        isUnderWay: (await ctx.get<object>(CARRIED)) !== null,
+      })),
       /** `of`: the parent that is removed. The log of another conversation stays. */
       remove: exclusive(async (ctx: Restate.ObjectContext, request?: { of?: string }): Promise<void> => {
         const of = request?.of;
@@ -169,47 +181,25 @@ function conversationObject({ sdk, agent, service, hub: given, store }: ObjectsO
   });
 }
 
-/**
- * The log of a sub-agent, which the attempt of its parent writes. Its calls run one after the other, so entries are stored in the order
- * in which they were sent.
- */
-function subAgentHandlers(sdk: Sdk) {
-  const { exclusive } = sdk.handlers.object;
-  return {
-    append: exclusive(
-      { ingressPrivate: true },
-      async (ctx: Restate.ObjectContext, appended: Appended): Promise<void> => {
-        const { seq, entry, version } = appended;
-        ctx.set(entryKey(seq), entry);
-        ctx.set(LENGTH, seq + 1);
-        ctx.set(VERSION, version);
-      },
-    ),
-    /** The size of the log, with everything that was sent before. */
-    whole: exclusive({ ingressPrivate: true }, async (ctx: Restate.ObjectContext) => ({
-      length: (await ctx.get<number>(LENGTH)) ?? 0,
-      version: (await ctx.get<number>(VERSION)) ?? 0,
-    })),
-  };
-}
-
-/** Acts that no holder has taken. */
+/** Acts, and news of sub-agents, that no holder has taken. */
 function inboxObject({ sdk, service }: ObjectsOptions) {
   const names = objectNames(service);
   return sdk.object({
     name: names.inbox,
     handlers: {
-      put: async (ctx: Restate.ObjectContext, waiting: WaitingAct): Promise<void> => {
-        ctx.set('acts', [...((await ctx.get<WaitingAct[]>('acts')) ?? []), waiting]);
+      put: async (ctx: Restate.ObjectContext, waiting: KeptAct): Promise<void> => {
+        ctx.set('acts', [...((await ctx.get<KeptAct[]>('acts')) ?? []), waiting]);
         const bell = await ctx.get<string>('bell');
         ctx.clear('bell');
         if (bell) ctx.resolveAwakeable(bell, null);
+        // News matter to a holder alone.
+        if ('isNews' in waiting && waiting.isNews) return;
         // The holder may be about to end, so another one follows it.
         sendToObject(sdk, ctx, { service: names.conversation, key: ctx.key, method: 'hold', parameter: {} });
       },
       /** `bell`: an awakeable that the next act resolves. */
-      take: async (ctx: Restate.ObjectContext, { bell }: { bell: string | null }): Promise<WaitingAct[]> => {
-        const acts = (await ctx.get<WaitingAct[]>('acts')) ?? [];
+      take: async (ctx: Restate.ObjectContext, { bell }: { bell: string | null }): Promise<KeptAct[]> => {
+        const acts = (await ctx.get<KeptAct[]>('acts')) ?? [];
         ctx.clear('acts');
         if (bell === null) ctx.clear('bell');
         else ctx.set('bell', bell);

@@ -27,6 +27,8 @@ export const READ_MAX = 500;
 /** The keys of the state of a conversation: the number of its entries, and the version of the charts that wrote the last one. */
 export const LENGTH = 'length';
 export const VERSION = 'version';
+/** The number of pages of a run that is continued, and its version. */
+export const CARRIED = 'carried';
 /** An entry. */
 export const entryKey = (seq: number): string => `e/${seq}`;
 /** A sub-agent of the conversation. */
@@ -54,6 +56,11 @@ export async function storedEntries(
 
 export const wholeEntries = (contents: ContentStore, entries: readonly unknown[]): Promise<LogEntry[]> =>
   Promise.all(entries.map((entry) => contents.whole<LogEntry>(entry)));
+
+/** Something in an inbox, as the engine keeps it: the act of a client, or what another conversation of the family sent. */
+export type KeptAct =
+  | { readonly act: unknown; readonly to: string }
+  | { readonly sent: unknown; readonly isNews: boolean };
 
 type Caller = Pick<Restate.ObjectContext, 'genericCall' | 'genericSend'>;
 

@@ -8,21 +8,24 @@ import { ENDS_REPLY } from '../remote/streamedReply.ts';
 import { platformPorts } from '../runtime/hostPorts.ts';
 import type { ConversationRow } from '../stores/conversationRow.ts';
 import { addToRow } from '../stores/conversationSummary.ts';
-import type { ActAnswer } from '../stores/logStore.ts';
-import type {
-  AttemptListener,
-  CarriedRun,
-  EngineAttempt,
-  EngineTimer,
-  RecordedLine,
-  StoredLog,
-  WaitingAct,
+import type { Act, ActAnswer } from '../stores/logStore.ts';
+import {
+  type AttemptListener,
+  type CarriedRun,
+  type EngineAttempt,
+  type EngineTimer,
+  isNews,
+  type RecordedLine,
+  type StoredLog,
+  type Waiting,
 } from './chain/engineAttempt.ts';
 import { type ContentStore, LARGEST_CHARACTERS } from './contentStore.ts';
 import type { LiveHub } from './liveHub.ts';
 import {
+  CARRIED,
   callObject,
   entryKey,
+  type KeptAct,
   LENGTH,
   type ObjectNames,
   READ_MAX,
@@ -47,8 +50,6 @@ const LISTED: ReadonlySet<LogEntry['type']> = new Set([
 
 /** A log that is longer is read in pages, so that the journal of an invocation has few items. */
 const SHORT_LOG = 50;
-/** The number of pages of a run that is continued, and its version. */
-const CARRIED = 'carried';
 const carriedKey = (page: number): string => `c/${page}`;
 
 /** The server takes no value of any size. */
@@ -72,7 +73,6 @@ export interface RestateAttemptOptions {
   ctx: Restate.ObjectContext;
   names: ObjectNames;
   hub: Pick<LiveHub, 'publish'>;
-  /** The contents of the conversation, or of a sub-agent of it. */
   contentsOf(conversationId: string): ContentStore;
 }
 
@@ -82,7 +82,7 @@ export class RestateAttempt implements EngineAttempt {
   readonly signal: AbortSignal;
   readonly charactersMost: number;
   readonly #options: RestateAttemptOptions;
-  /** By the id of their conversation. */
+  /** The contents of this conversation, and of those that it sends something to. */
   readonly #contents = new Map<string, ContentStore>();
   #bell: Restate.RestatePromise<unknown> | undefined;
   readonly #timers = new Map<EngineTimer, Restate.RestatePromise<{ timer: EngineTimer }>>();
@@ -106,8 +106,8 @@ export class RestateAttempt implements EngineAttempt {
     return contents;
   }
 
-  blobsOf(subAgent?: string): ReturnType<EngineAttempt['blobsOf']> {
-    const contents = this.#contentsOf(subAgent);
+  get blobs(): EngineAttempt['blobs'] {
+    const contents = this.#contentsOf();
     return contents.isKept ? contents : undefined;
   }
 
@@ -161,19 +161,23 @@ export class RestateAttempt implements EngineAttempt {
     await rung();
   }
 
-  async takeActs(isListening: boolean): Promise<readonly WaitingAct[]> {
+  async takeActs(isListening: boolean): Promise<readonly Waiting[]> {
     await this.sent();
     const { sdk, ctx, names } = this.#options;
     const contents = this.#contentsOf();
     const bell = isListening ? ctx.awakeable<null>() : undefined;
     this.#bell = bell?.promise;
-    const acts = await callObject<readonly { act: unknown; to: string }[]>(sdk, ctx, {
+    const inbox = await callObject<readonly KeptAct[]>(sdk, ctx, {
       service: names.inbox,
       key: this.conversationId,
       method: 'take',
       parameter: { bell: bell?.id ?? null },
     });
-    return Promise.all(acts.map(async ({ act, to }) => ({ to, act: await contents.whole<WaitingAct['act']>(act) })));
+    return Promise.all(
+      inbox.map(async (kept) =>
+        'sent' in kept ? contents.whole<Waiting>(kept.sent) : { to: kept.to, act: await contents.whole<Act>(kept.act) },
+      ),
+    );
   }
 
   async readCarried(): Promise<CarriedRun | undefined> {
@@ -201,18 +205,27 @@ export class RestateAttempt implements EngineAttempt {
     return { entries, version: this.#version };
   }
 
-  /** The object of the sub-agent has stored the entries that were sent to it before. */
+  /** Waits until nothing holds the sub-agent. */
   async #readSubAgent(id: string): Promise<StoredLog> {
     const { sdk, ctx, names } = this.#options;
-    const request = { service: names.conversation, key: id, method: 'whole', parameter: {} };
-    const { length, version } = await callObject<{ length: number; version: number }>(sdk, ctx, request);
-    return { entries: await wholeEntries(this.#contentsOf(id), await this.#pages(id, length)), version };
+    const request = { service: names.conversation, key: id, method: 'state', parameter: {} };
+    const { length, ...state } = await callObject<Omit<StoredLog, 'entries'> & { length: number }>(sdk, ctx, request);
+    return { ...state, entries: await wholeEntries(this.#contentsOf(id), await this.#pages(id, length)) };
   }
 
-  append(entries: readonly LogEntry[], version: number, subAgent?: string): void {
-    this.#unsent.push(() =>
-      subAgent === undefined ? this.#store(entries, version) : this.#storeAt(subAgent, entries, version),
-    );
+  append(entries: readonly LogEntry[], version: number): void {
+    this.#unsent.push(() => this.#store(entries, version));
+  }
+
+  tell(id: string, waiting: Waiting): void {
+    const { sdk, ctx, names } = this.#options;
+    this.#unsent.push(async () => {
+      // It is removed with this conversation.
+      if ('place' in waiting) ctx.set(subAgentKey(id), true);
+      const sent = await this.#contentsOf(id).shorten(waiting);
+      const parameter: KeptAct = { sent, isNews: isNews(waiting) };
+      sendToObject(sdk, ctx, { service: names.inbox, key: id, method: 'put', parameter });
+    });
   }
 
   answer(to: string, answer: ActAnswer): void {
@@ -264,7 +277,8 @@ export class RestateAttempt implements EngineAttempt {
     ctx.set(LENGTH, length);
     if (version !== this.#version) ctx.set(VERSION, version);
     this.#version = version;
-    if (entries.some(({ type }) => LISTED.has(type)))
+    // Lists show no sub-agents.
+    if (!this.#row?.parentId && entries.some(({ type }) => LISTED.has(type)))
       sendToObject(sdk, ctx, {
         service: names.index,
         key: shardOf(this.conversationId),
@@ -273,17 +287,6 @@ export class RestateAttempt implements EngineAttempt {
       });
     const isReplyOpen = !entries.some(({ type }) => ENDS_REPLY.has(type));
     hub.publish(this.conversationId, { type: 'appended', length, ...(isReplyOpen && { isReplyOpen }) });
-  }
-
-  /** The log of a sub-agent is the state of an object of its own. */
-  async #storeAt(id: string, entries: readonly LogEntry[], version: number): Promise<void> {
-    const { sdk, ctx, names, hub } = this.#options;
-    if (entries[0]?.seq === 0) ctx.set(subAgentKey(id), true);
-    for (const entry of entries) {
-      const parameter = { seq: entry.seq, entry: await this.#contentsOf(id).shorten(entry), version };
-      sendToObject(sdk, ctx, { service: names.conversation, key: id, method: 'append', parameter });
-    }
-    hub.publish(id, { type: 'appended', length: (entries.at(-1)?.seq ?? -1) + 1 });
   }
 
   async #pages(id: string, length: number): Promise<unknown[]> {

@@ -4,6 +4,7 @@
  */
 import type {
   CallRecord,
+  Counters,
   CycleRequest,
   Decision,
   DecisionReceipt,
@@ -14,6 +15,7 @@ import type {
   PendingCall,
   RunOutput,
   Settlement,
+  UsageCost,
 } from '../../machines/internal.ts';
 import type { Policies } from '../agentPolicies.ts';
 import type { ConversationStatus } from '../live.ts';
@@ -141,25 +143,42 @@ export interface OpenedChild {
   runtime: ConversationCore;
 }
 
+/** The usage of a conversation that its counters contain, and that of its sub-agents that they do not contain yet. */
+export interface SpentUsage {
+  readonly counted: Pick<Counters, 'tokens' | 'costUsd' | 'unpriced'>;
+  readonly uncounted: readonly UsageCost[];
+}
+
+/** A sub-agent as its parent opens it. */
+export interface ChildRequest {
+  id: string;
+  parent: { conversationId: string; callId: string };
+  /** The request that the sub-agent works on. */
+  above(): CycleRequest;
+  spent(): SpentUsage;
+  /** Its calls that a person was asked about, as the parent's log names them. */
+  asked: readonly string[];
+  closed(): void;
+}
+
 /** Opens a sub-agent's conversation in its parent's directory. */
-export type OpenChild = (
-  request: {
-    id: string;
-    parent: { conversationId: string; callId: string };
-    /** The request that the sub-agent works on. */
-    above(): CycleRequest;
-    closed(): void;
-  },
-  profile: AgentProfile,
-) => Promise<OpenedChild>;
+export type OpenChild = (request: ChildRequest, profile: AgentProfile) => Promise<OpenedChild>;
 
 /** Makes the sub-agents of a conversation during its opening. */
-export type MakeSubAgents = (parent: {
-  id: string;
-  runtime: ConversationCore;
-  policies: Policies;
-  openChild: OpenChild;
-}) => SubAgents;
+export interface MakeSubAgents {
+  (parent: { id: string; runtime: ConversationCore; policies: Policies; openChild: OpenChild }): SubAgents;
+  /** Opens one sub-agent without its parent. A sub-agent has no sub-agents of its own, so its profile lacks this. */
+  readonly openApart?: OpenApart;
+}
+
+/** `isTaken`: another call of the parent or of its sub-agents has the id. Rejects with ConfigurationError for an unknown tool. */
+export type OpenApart = (
+  request: Omit<ChildRequest, 'asked' | 'closed'> & {
+    tool: string;
+    isTaken(callId: string): boolean;
+    openChild: OpenChild;
+  },
+) => Promise<OpenedChild>;
 
 const SUB_AGENTS = Symbol('sub-agents');
 type CallContext = ToolContext & { [SUB_AGENTS]?: SubAgents };

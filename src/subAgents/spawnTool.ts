@@ -4,10 +4,11 @@
  * sub-agents from their logs and continues the others.
  */
 import { ConfigurationError } from '../errors.ts';
-import { type MakeSubAgents, spawning, subAgentsOf } from '../runtime/subAgentPort.ts';
+import { type MakeSubAgents, type OpenApart, type OwnProfile, spawning, subAgentsOf } from '../runtime/subAgentPort.ts';
 import { defineTool, type Tool, type ToolDefinition } from '../tools/tool.ts';
-import { checkSpawnOptions, type SubAgentOptions, spawnProfiles } from './spawnProfile.ts';
+import { checkSpawnOptions, type SpawnProfiles, type SubAgentOptions, spawnProfiles } from './spawnProfile.ts';
 import { taskList } from './spawnTasks.ts';
+import { openSubAgent } from './subAgent.ts';
 import { CallIds } from './subAgentRecords.ts';
 import { SubAgentRegistry } from './subAgentRegistry.ts';
 
@@ -39,10 +40,22 @@ export function subAgents(options: SubAgentOptions = {}): Tool {
       options,
       plan(tools, agent) {
         const profiles = spawnProfiles(tools, agent);
-        const makeSubAgents: MakeSubAgents = (parent) =>
+        const withSpawns: MakeSubAgents = (parent) =>
           new SubAgentRegistry({ ...parent, spawns: profiles, callIds: new CallIds() });
+        const makeSubAgents = Object.assign(withSpawns, { openApart: openerApart(profiles, agent) });
         return { makeSubAgents, models: [...profiles.values()].flatMap(({ profile }) => profile.models) };
       },
     }),
   );
+}
+
+/** Opens sub-agents of these spawn tools one by one, where an engine holds each. */
+function openerApart(profiles: SpawnProfiles, { policies }: OwnProfile): OpenApart {
+  return async ({ tool, isTaken, ...request }) => {
+    const spawn = profiles.get(tool);
+    if (!spawn) throw new ConfigurationError(`the agent has no tool ${tool} that spawns sub-agents`);
+    const callIds = new CallIds(isTaken);
+    const makeSubAgents: MakeSubAgents = (owner) => new SubAgentRegistry({ ...owner, callIds, spawns: new Map() });
+    return openSubAgent({ ...request, makeSubAgents, spawn, limits: policies.limits });
+  };
 }

@@ -8,6 +8,7 @@ import {
   type Decision,
   type DecisionReceipt,
   isRetried,
+  type Limits,
   type LogEntry,
   type LogState,
   openCalls,
@@ -19,9 +20,9 @@ import {
 } from '../../machines/internal.ts';
 import { RunchartError, thrownMessage } from '../errors.ts';
 import { costOf } from '../log/cost.ts';
-import type { MakeSubAgents, OpenChild, OpenedChild, SubAgents, Task } from '../runtime/subAgentPort.ts';
+import type { MakeSubAgents, OpenChild, OpenedChild, SpentUsage, SubAgents, Task } from '../runtime/subAgentPort.ts';
 import type { SpawnProfile } from './spawnProfile.ts';
-import { failedWith, type Outcome, outcomeInLog, outcomeOfRun, submissionIn } from './subAgentOutcome.ts';
+import { failedWith, type Outcome, outcomeInLog, outcomeOfRun, overBudget, submissionIn } from './subAgentOutcome.ts';
 import type { SubAgentRecord } from './subAgentRecords.ts';
 import { aloneRule, SUBMIT, turnRules } from './submitTool.ts';
 
@@ -216,8 +217,10 @@ export interface OpenSubAgentOptions {
   above(): CycleRequest;
   makeSubAgents: MakeSubAgents;
   spawn: SpawnProfile;
-  /** True if the parent's budget is spent. */
-  isOverBudget(): boolean;
+  spent(): SpentUsage;
+  /** Those of the parent. */
+  limits: Limits;
+  asked?: readonly string[];
   openChild: OpenChild;
 }
 
@@ -227,14 +230,20 @@ export async function openSubAgent({
   above,
   makeSubAgents,
   spawn,
-  isOverBudget,
+  spent,
+  limits,
+  asked = [],
   openChild,
 }: OpenSubAgentOptions): Promise<OpenedChild> {
   const { profile, turns } = spawn;
   let opened: OpenedChild | undefined;
   const submitted = (): boolean => opened !== undefined && submissionIn(opened.runtime.logState) !== undefined;
+  const isOverBudget = (): boolean => overBudget(limits, spent);
   const plugins = [aloneRule, ...profile.plugins, ...turnRules({ turns, submitted, isOverBudget })];
-  opened = await openChild({ id, parent, above, closed: () => {} }, { ...profile, plugins, makeSubAgents });
+  opened = await openChild(
+    { id, parent, above, spent, asked, closed: () => {} },
+    { ...profile, plugins, makeSubAgents },
+  );
   return opened;
 }
 

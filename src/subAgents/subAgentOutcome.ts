@@ -5,17 +5,15 @@
  */
 import {
   addUsage,
-  type Counters,
   type Json,
   type Limits,
   type LogEntry,
   type LogState,
   type RunOutput,
-  type UsageCost,
   zeroUsage,
 } from '../../machines/internal.ts';
 import { bytesOf } from '../json.ts';
-import type { Task } from '../runtime/subAgentPort.ts';
+import type { SpentUsage, Task } from '../runtime/subAgentPort.ts';
 import { cut } from '../tools/toolResult.ts';
 import { OUT_OF_BUDGET, SUBMIT } from './submitTool.ts';
 
@@ -117,13 +115,10 @@ export function reportOf(ended: readonly { task: Task; ending: Outcome }[], byte
 }
 
 /** True if the parent's usage plus the uncounted usage of its sub-agents reaches a limit. */
-export function overBudget(
-  { costUsd, tokens }: Pick<Limits, 'costUsd' | 'tokens'>,
-  counted: Pick<Counters, 'tokens' | 'costUsd' | 'unpriced'>,
-  uncounted: () => readonly UsageCost[],
-): boolean {
+export function overBudget({ costUsd, tokens }: Pick<Limits, 'costUsd' | 'tokens'>, spent: () => SpentUsage): boolean {
   if (costUsd === false && tokens === false) return false;
-  const since = uncounted().reduce(addUsage, zeroUsage);
+  const { counted, uncounted } = spent();
+  const since = uncounted.reduce(addUsage, zeroUsage);
   const spentTokens = counted.tokens + since.usage.inputTokens + since.usage.outputTokens;
   const isPriced = counted.unpriced === 0 && since.costUsd !== null;
   const spentUsd = isPriced ? counted.costUsd + (since.costUsd ?? 0) : Number.POSITIVE_INFINITY;

@@ -85,11 +85,21 @@ type Fields = { [key: string]: Json };
 export const fieldsOf = (value: Json | undefined): Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
 
+/** The calls of this task's sub-agent that the payload contains. */
+export function waitingCalls(payload: Json | undefined, taskId: string): string[] {
+  const calls = waitingOf(payload, taskId)?.calls;
+  return Array.isArray(calls) ? calls.filter((callId) => typeof callId === 'string') : [];
+}
+
 /** The position of this task's sub-agent in its log; undefined if the payload does not contain it. */
 export function waitingPlace(payload: Json | undefined, taskId: string): number | undefined {
+  const upTo = waitingOf(payload, taskId)?.upTo;
+  return typeof upTo === 'number' ? upTo : undefined;
+}
+
+function waitingOf(payload: Json | undefined, taskId: string): Fields | undefined {
   const { waiting } = fieldsOf(payload);
-  const own = Array.isArray(waiting) ? waiting.map(fieldsOf).find(({ id }) => id === taskId) : undefined;
-  return typeof own?.upTo === 'number' ? own.upTo : undefined;
+  return Array.isArray(waiting) ? waiting.map(fieldsOf).find(({ id }) => id === taskId) : undefined;
 }
 
 /**
@@ -101,6 +111,12 @@ export class CallIds {
   readonly #asked = new Set<string>();
   /** Ids of calls that may not be in a log yet. */
   readonly #reserved = new Map<string, LogState>();
+  readonly #isTaken: (id: string) => boolean;
+
+  /** `isTaken`: a conversation of another process has the id. */
+  constructor(isTaken: (id: string) => boolean = () => false) {
+    this.#isTaken = isTaken;
+  }
 
   join(member: LogState): void {
     this.#members.add(member);
@@ -120,7 +136,7 @@ export class CallIds {
   /** Reserves the id for a call of this member. Returns false if it belongs to another member. */
   reserve(member: LogState, id: string): boolean {
     const owner = this.#reserved.get(id);
-    if (this.#asked.has(id) || (owner && owner !== member)) return false;
+    if (this.#asked.has(id) || (owner && owner !== member) || this.#isTaken(id)) return false;
     for (const other of this.#members) if (other !== member && other.calls.has(id)) return false;
     this.#reserved.set(id, member);
     return true;

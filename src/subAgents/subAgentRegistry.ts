@@ -25,6 +25,7 @@ import {
   type OpenChild,
   type OpenedChild,
   pendingWithin,
+  type SpentUsage,
   type SubAgents,
   type Task,
   WAITS,
@@ -34,8 +35,7 @@ import type { SpawnProfile, SpawnProfiles } from './spawnProfile.ts';
 import { childIdOf, tasksOf } from './spawnTasks.ts';
 import { openSubAgent, requestBelow, SubAgent } from './subAgent.ts';
 import { BEGUN, Semaphore, SubAgentGroup, type WakeReason } from './subAgentGroup.ts';
-import { overBudget } from './subAgentOutcome.ts';
-import { type CallIds, EndedCalls, SubAgentRecords } from './subAgentRecords.ts';
+import { type CallIds, EndedCalls, SubAgentRecords, waitingCalls } from './subAgentRecords.ts';
 
 interface RegistryOptions {
   id: string;
@@ -216,16 +216,21 @@ export class SubAgentRegistry implements SubAgents {
     const id = childIdOf(conversationId, callId, task.id);
     const parent = { conversationId, callId };
     const makeSubAgents: MakeSubAgents = (owner) => new SubAgentRegistry({ ...owner, callIds, spawns: new Map() });
-    const uncounted = () =>
-      [...this.#groups.values()].flatMap(({ children }) => children.flatMap((child) => child.uncounted ?? []));
-    const isOverBudget = (): boolean => overBudget(policies.limits, countersOf(this.#logState), uncounted);
+    const spent = (): SpentUsage => ({
+      counted: (({ tokens, costUsd, unpriced }) => ({ tokens, costUsd, unpriced }))(countersOf(this.#logState)),
+      uncounted: [...this.#groups.values()].flatMap((group) =>
+        group.children.flatMap(({ uncounted }) => uncounted ?? []),
+      ),
+    });
     return new SubAgent({
       task,
       record: this.#records.recordOf(callId, id),
       open: async () => {
         const { runtime } = this.#options;
         const above = (): CycleRequest => requestBelow(runtime.request.of(callId), spawn);
-        const opened = await openSubAgent({ id, parent, above, makeSubAgents, spawn, isOverBudget, openChild });
+        const { limits } = policies;
+        const asked = waitingCalls(this.#logState.calls.get(callId)?.payload, task.id);
+        const opened = await openSubAgent({ id, parent, above, makeSubAgents, spawn, spent, limits, asked, openChild });
         runtime.live.join(opened.runtime.live, callId);
         this.#opened.add(opened);
         for (const observe of this.#observers) observe(opened);

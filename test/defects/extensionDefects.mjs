@@ -181,8 +181,8 @@ export const extensions = [
     witness: 'test/subAgents/alone.test.ts',
     edits: [
       [
-        'const makeSubAgents: MakeSubAgents = (parent) => new SubAgentRegistry({ ...parent, spawns: profiles, callIds: new CallIds() });',
-        'const callIds = new CallIds(); const makeSubAgents: MakeSubAgents = (parent) => new SubAgentRegistry({ ...parent, spawns: profiles, callIds });',
+        'const withSpawns: MakeSubAgents = (parent) => new SubAgentRegistry({ ...parent, spawns: profiles, callIds: new CallIds() });',
+        'const callIds = new CallIds(); const withSpawns: MakeSubAgents = (parent) => new SubAgentRegistry({ ...parent, spawns: profiles, callIds });',
       ],
     ],
   },

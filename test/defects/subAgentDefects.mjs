@@ -43,8 +43,8 @@ export const subAgents = [
     witness: 'test/subAgents/cost.test.ts',
     edits: [
       [
-        'const since = uncounted().reduce(addUsage, zeroUsage);',
-        'const since = zeroUsage;\n  void [uncounted, together];',
+        'const since = uncounted.reduce(addUsage, zeroUsage);',
+        'const since = zeroUsage;\n  void uncounted;',
       ],
     ],
   },

@@ -103,8 +103,15 @@ it('a shared budget is spent by an unknown price on either side, and only where 
   for (const unpriced of [0, 1])
     for (const costUsd of [0.5, null]) {
       const isUnknown = unpriced > 0 || costUsd === null;
-      expect(overBudget(limits, counted(unpriced), () => [{ usage, costUsd }])).toBe(isUnknown);
-      expect(overBudget({ costUsd: false, tokens: 100 }, counted(unpriced), () => [{ usage, costUsd }])).toBe(false);
+      expect(overBudget(limits, () => ({ counted: counted(unpriced), uncounted: [{ usage, costUsd }] }))).toBe(
+        isUnknown,
+      );
+      expect(
+        overBudget({ costUsd: false, tokens: 100 }, () => ({
+          counted: counted(unpriced),
+          uncounted: [{ usage, costUsd }],
+        })),
+      ).toBe(false);
     }
 });
 

@@ -97,7 +97,7 @@ async function repeat({ carried, log }: Recorded): Promise<void> {
     attempt: 'another',
     signal: controller.signal,
     charactersMost: Number.POSITIVE_INFINITY,
-    blobsOf: () => undefined,
+    blobs: undefined,
     step: async () => {
       throw new Repeated();
     },
@@ -117,6 +117,9 @@ async function repeat({ carried, log }: Recorded): Promise<void> {
     },
     answer: () => {
       throw new Error('an act is answered again');
+    },
+    tell: () => {
+      throw new Error('a sub-agent is asked again');
     },
     carryOn: () => {},
     dropCarried: () => {},

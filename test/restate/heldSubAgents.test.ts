@@ -1,57 +1,207 @@
-/** Sub-agents of a conversation that an engine holds, when the conversation is left and opened again in one attempt. */
+/** Sub-agents of a conversation that an engine holds, as the attempt of their parent has them. */
 import { describe, expect, it } from 'vitest';
+import { createAgent, type LogEntry, subAgents } from '../../src/index.ts';
+import type { Live } from '../../src/live.ts';
+import type { SubAgentNews, Waiting, WaitingAct } from '../../src/restate/chain/engineAttempt.ts';
 import { HeldSubAgents } from '../../src/restate/chain/heldSubAgents.ts';
+import type { AgentProfile, ChildRequest, OpenedChild } from '../../src/runtime/subAgentPort.ts';
+import { CallIds } from '../../src/subAgents/subAgentRecords.ts';
+import { SubAgentRegistry } from '../../src/subAgents/subAgentRegistry.ts';
 import { flush } from '../support/virtualClock.ts';
 
-function held() {
+const model = { id: 'silent', stream: () => ({}) as never };
+const { profile: parent } = createAgent({ model, tools: [subAgents()] }) as unknown as { profile: AgentProfile };
+
+const requestOf = (id: string, asked: readonly string[] = []): ChildRequest => ({
+  id,
+  parent: { conversationId: 'parent', callId: 'p' },
+  above: () => ({ messageId: 'm' }),
+  spent: () => ({ counted: { tokens: 7, costUsd: 0, unpriced: 0 }, uncounted: [] }),
+  asked,
+  closed: () => {},
+});
+
+/** The sub-agents of one conversation share their call ids. */
+function profileOf(): AgentProfile {
+  const callIds = new CallIds();
+  return { ...parent, makeSubAgents: (owner) => new SubAgentRegistry({ ...owner, callIds, spawns: new Map() }) };
+}
+
+function held({ hasBudget = false } = {}) {
   const read: string[] = [];
-  const attempt = {
-    append: () => undefined,
-    blobsOf: () => undefined,
-    startTimer: () => undefined,
-    readLog: async (id?: string) => {
-      read.push(id ?? '');
-      return { entries: [], version: 1 };
+  const profile = profileOf();
+  const receivers = new Map<string, (signal: Live) => void>();
+  const sent: { id: string; waiting: Waiting }[] = [];
+  const heldAgents = new HeldSubAgents({
+    attempt: {
+      readLog: async (id?: string) => {
+        read.push(id ?? '');
+        return { entries: [], version: 1 };
+      },
+      tell: (id, waiting) => void sent.push({ id, waiting }),
     },
-  };
-  const subAgents = new HeldSubAgents({
-    attempt,
-    now: () => 0,
-    isLive: () => true,
-    mayWait: () => false,
+    followLive: (id, receive) => {
+      receivers.set(id, receive);
+      return () => void receivers.delete(id);
+    },
+    log: [],
+    logState: () => undefined,
+    prefix: () => 'opened',
+    hasBudget,
     tell: () => undefined,
   });
-  return { subAgents, read };
+  const open = async (id: string, asked?: readonly string[]): Promise<OpenedChild> => {
+    const opening = heldAgents.belowNow()(requestOf(id, asked), profile);
+    await heldAgents.read(id);
+    return opening;
+  };
+  const sendAll = (): void => heldAgents.ask(heldAgents.asked);
+  const take = (id: string, ...news: SubAgentNews[]): void => {
+    for (const each of news) heldAgents.take(id, each);
+  };
+  return { heldAgents, read, sent, open, sendAll, take, receivers };
 }
+
 const refused = (opening: Promise<unknown>): Promise<string> =>
   opening.then(
     () => 'opened',
     (error: Error) => error.message,
   );
-const never = () => new Promise<never>(() => undefined);
+
+const entry = (seq: number, more: object): LogEntry =>
+  ({ seq, at: 1, conversationId: 'child', runId: 'run_r', ...more }) as unknown as LogEntry;
+const called = (seq: number, callId: string) =>
+  entry(seq, { type: 'agent-output', item: { type: 'tool-call', callId, name: 'ask', args: {} } });
+const suspended = (seq: number, callId: string) =>
+  entry(seq, { type: 'tool-suspended', callId, suspension: 1, reason: 'approval' });
+const entries = (...all: LogEntry[]): SubAgentNews => ({ kind: 'entries', entries: all });
 
 describe('a conversation that was left', () => {
   it('opens no sub-agent any more: neither one that waits for its log, nor one that is requested while it is being left', async () => {
-    const { subAgents, read } = held();
-    const below = subAgents.belowNow();
-    const waiting = refused(below('first', never));
-    const leaving = subAgents.leave();
-    const late = refused(below('second', never));
+    const { heldAgents, read } = held();
+    const below = heldAgents.belowNow();
+    const waiting = refused(below(requestOf('first'), parent));
+    heldAgents.leave();
+    const late = refused(below(requestOf('second'), parent));
     expect([await waiting, await late]).toEqual(['the attempt is over', 'the attempt is over']);
-    await leaving;
-    expect([subAgents.next, subAgents.isQuiet, read]).toEqual([undefined, true, []]);
+    expect([heldAgents.next, read]).toEqual([undefined, []]);
   });
 
   it('and that is open again opens its own sub-agents alone', async () => {
-    const { subAgents } = held();
-    const before = subAgents.belowNow();
-    await subAgents.leave();
-    const after = subAgents.belowNow();
-    void refused(after('new', never));
-    expect(await refused(before('old', never))).toBe('the attempt is over');
+    const { heldAgents } = held();
+    const before = heldAgents.belowNow();
+    heldAgents.leave();
+    const after = heldAgents.belowNow();
+    void refused(after(requestOf('new'), parent));
+    expect(await refused(before(requestOf('old'), parent))).toBe('the attempt is over');
     await flush();
-    expect(subAgents.next).toBe('new');
-    await subAgents.leave();
-    expect(subAgents.next).toBeUndefined();
+    expect(heldAgents.next).toBe('new');
+    heldAgents.leave();
+    expect(heldAgents.next).toBeUndefined();
+  });
+
+  it('and that is open again sends a task that was not sent, and waits for one that was', async () => {
+    const { heldAgents, sent, open, sendAll, take, read } = held();
+    const [first, second] = [await open('first'), await open('second')];
+    void first.conversation.send('one');
+    sendAll();
+    void second.conversation.send('two');
+    heldAgents.leave();
+    const [again, other] = [await open('first'), await open('second')];
+    expect(read).toEqual(['first', 'second']);
+    expect([again.conversation.status, other.conversation.status]).toEqual(['active', 'idle']);
+    const { result } = again.conversation.resume();
+    void other.conversation.send('two');
+    sendAll();
+    expect(sent.map(({ id }) => id)).toEqual(['first', 'second']);
+    const { to } = (sent[0] as { waiting: WaitingAct }).waiting;
+    take('first', { kind: 'answer', to, answer: { value: {} } }, { kind: 'rest', end: { termination: 'NaturalEnd' } });
+    expect(await result).toEqual({ termination: 'NaturalEnd' });
+  });
+});
+
+describe('a sub-agent in another place', () => {
+  it('works until it rests after the answer, not before', async () => {
+    const { sent, open, sendAll, take } = held();
+    const { conversation } = await open('child');
+    const { result } = conversation.send('task');
+    sendAll();
+    take('child', { kind: 'rest' });
+    expect(conversation.status).toBe('active');
+    const { to } = (sent[0] as { waiting: WaitingAct }).waiting;
+    const error = { code: 'agent_busy', message: 'busy' };
+    take('child', { kind: 'answer', to, answer: { error } }, { kind: 'rest' });
+    expect(conversation.status).toBe('idle');
+    expect(await result).toEqual({ termination: 'Error', error });
+  });
+
+  it('has another name for a call whose id another sub-agent has, and decisions reach it under its own', async () => {
+    const { sent, open, sendAll, take } = held();
+    const [first, second] = [await open('first'), await open('second')];
+    take('first', entries(called(0, 'c'), suspended(1, 'c')));
+    take('second', entries(called(0, 'c'), suspended(1, 'c')));
+    expect(first.conversation.pending.map(({ callId }) => callId)).toEqual(['c']);
+    void second.conversation.decide({ callId: 'c~2', suspension: 1, action: 'approve' });
+    sendAll();
+    expect(sent.at(-1)).toMatchObject({
+      id: 'second',
+      waiting: { act: { type: 'decide', decision: { callId: 'c' } } },
+    });
+  });
+
+  it('keeps the name of a call that a person was asked about', async () => {
+    const { open, take } = held();
+    const { conversation } = await open('child', ['c~2']);
+    take('child', entries(called(0, 'c'), suspended(1, 'c')));
+    expect(conversation.pending.map(({ callId }) => callId)).toEqual(['c~2']);
+  });
+
+  it('shows its live signals in the conversation of its parent, until the parent is left or needs it no more', async () => {
+    const { heldAgents, open, receivers } = held();
+    const { conversation, runtime } = await open('child');
+    const signals: Live[] = [];
+    runtime.live.signals$.subscribe((signal) => signals.push(signal));
+    receivers.get('child')?.({ type: 'text-delta', runId: 'run_r', text: 'so' });
+    expect(signals).toEqual([{ type: 'text-delta', runId: 'run_r', text: 'so' }]);
+    await conversation.close();
+    expect(receivers.size).toBe(0);
+    await open('child');
+    expect(receivers.size).toBe(1);
+    heldAgents.leave();
+    expect(receivers.size).toBe(0);
+  });
+
+  it('takes each entry once, and in order', async () => {
+    const { open, take } = held();
+    const { runtime } = await open('child');
+    const heard: number[] = [];
+    runtime.log.listen(({ seq }) => void heard.push(seq));
+    take(
+      'child',
+      entries(called(0, 'a'), called(1, 'b')),
+      entries(called(1, 'b'), called(2, 'c')),
+      entries(called(4, 'e')),
+    );
+    expect(heard).toEqual([0, 1, 2]);
+  });
+
+  it.each([
+    [true, 1, { counted: { tokens: 7 } }],
+    [false, 0, undefined],
+  ])('learns what the others have spent where something limits it: %s', async (hasBudget, times, spent) => {
+    const { heldAgents, sent, open, sendAll, take } = held({ hasBudget });
+    const [first] = [await open('first'), await open('second')];
+    void first.conversation.send('task');
+    sendAll();
+    const usage = { inputTokens: 1, outputTokens: 1 };
+    take(
+      'second',
+      entries(entry(0, { type: 'model-reply', turn: 1, model: 'm', finish: 'stop', usage, costUsd: null })),
+    );
+    expect(heldAgents.asked).toHaveLength(times);
+    sendAll();
+    const [waiting] = sent.slice(-1).map((each) => each.waiting as { place: { spent?: object } });
+    if (spent) expect(waiting?.place.spent).toMatchObject(spent);
+    else expect(waiting?.place.spent).toBeUndefined();
   });
 });

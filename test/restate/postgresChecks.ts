@@ -59,6 +59,24 @@ describe('runchart/restate with PostgreSQL', { skip: binary && hasPostgres ? fal
     await conversation.close();
   });
 
+  it('a watcher of a conversation receives the text of its sub-agents, with the way to them', async () => {
+    const conversation = await agent.open('family-live');
+    const signals: Live[] = [];
+    conversation.live$.subscribe((signal) => signals.push(signal));
+    const tasks = ['SLOWLY', 'SLOWLY'].map((task, index) => ({ id: `task-${index}`, task }));
+    const result = await conversation.send(`CALL ${JSON.stringify([{ name: 'spawn_agents', tasks }])} END`).result;
+    assert.equal(result.termination, 'NaturalEnd', JSON.stringify(result));
+    const texts = signals.flatMap((signal) => (signal.type === 'text-delta' && signal.path ? [signal] : []));
+    assert.equal(
+      texts
+        .map(({ text }) => text)
+        .sort()
+        .join(),
+      'end,end,is ,is ,the ,the ,this ,this ',
+    );
+    await conversation.close();
+  });
+
   it('a list comes from the database, also of a client that asks no engine, and without what was deleted', async () => {
     for (const [id, owner] of [
       ['a', 'ada'],

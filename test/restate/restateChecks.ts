@@ -261,6 +261,25 @@ describe('runchart/restate', { skip: binary ? false : reason, timeout: 900_000 }
     });
   });
 
+  it('each sub-agent runs in an invocation of its own', async () => {
+    const conversation = await agent.open('family-apart');
+    const task = (name: string): string => message({ name: 'once', release: release(name) });
+    const { result } = conversation.send(message(spawn(task('apart-1'), task('apart-2'))));
+    await until('both have begun', () => childrenOf(conversation).length === 2);
+    const children = childrenOf(conversation);
+    await until('both work at once', () => children.every((child) => count('start', `${child}/`) === 1));
+    const rows = await rowsOf("select target from sys_invocation where status not in ('completed')");
+    const targets = rows.map((row) => String((row as { target: string }).target));
+    for (const id of ['family-apart', ...children])
+      assert.ok(
+        targets.some((target) => target.endsWith(`/${id}/hold`)),
+        id,
+      );
+    for (const name of ['apart-2', 'apart-1']) writeFileSync(release(name), '');
+    assert.equal((await result).termination, 'NaturalEnd', JSON.stringify(await result));
+    await until('nothing is under way', async () => (await invocations()).length === 0);
+  });
+
   it('a call of a sub-agent waits for approval: nothing is under way, the worker dies, and the decision continues it', async () => {
     const conversation = await agent.open('family-approval');
     const call = await approvedByNextWorker(conversation, message(spawn(message({ name: 'ask' }))));

@@ -95,7 +95,7 @@ const model: Model = {
       yield { type: 'finish', reason: 'tool-calls' };
       return;
     }
-    if (tools.some(({ name }) => name === 'submit_result')) {
+    if (!text.includes('SLOWLY') && tools.some(({ name }) => name === 'submit_result')) {
       yield {
         type: 'tool-call',
         callId: `submit-${messages.length}`,
@@ -106,10 +106,10 @@ const model: Model = {
       return;
     }
     for (const word of ['this ', 'is ', 'the ', 'end']) {
-      if (text === 'SLOWLY') await new Promise((resolve) => setTimeout(resolve, 300));
+      if (text.includes('SLOWLY')) await new Promise((resolve) => setTimeout(resolve, 300));
       yield { type: 'text-delta', text: word };
     }
-    if (text === 'SLOWLY') await new Promise((resolve) => setTimeout(resolve, 1000));
+    if (text.includes('SLOWLY')) await new Promise((resolve) => setTimeout(resolve, 1000));
     yield { type: 'finish', reason: 'stop' };
   },
 };

@@ -36,7 +36,9 @@ describe('a budget that a parent shares with its sub-agents', () => {
     ['of tokens is spent if both sums reach it', { tokens: 20 }, counted, [used(0, 10)], true],
     ['that was not set is never spent', {}, { ...counted, unpriced: 1 }, [used(null, 1_000)], false],
   ])('%s', (_, limits, sums, since, isSpent) => {
-    expect(overBudget({ costUsd: false, tokens: false, ...limits }, sums, () => since)).toBe(isSpent);
+    expect(overBudget({ costUsd: false, tokens: false, ...limits }, () => ({ counted: sums, uncounted: since }))).toBe(
+      isSpent,
+    );
   });
 });
 

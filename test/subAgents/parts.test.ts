@@ -457,6 +457,6 @@ describe('a budget', () => {
     ['of both is spent if one is', 2, 10, 10, 0, [], true],
   ] as const)('%s', (_, costUsd, tokens, spentTokens, spentUsd, since, expected) => {
     const counted = { tokens: spentTokens, costUsd: spentUsd ?? 0, unpriced: spentUsd === null ? 1 : 0 };
-    expect(overBudget({ costUsd, tokens }, counted, () => since)).toBe(expected);
+    expect(overBudget({ costUsd, tokens }, () => ({ counted, uncounted: since }))).toBe(expected);
   });
 });

@@ -5,28 +5,24 @@
 import type { Json, LogEntry } from '../../../machines/internal.ts';
 import { RunchartError } from '../../errors.ts';
 import type { ActAnswer } from '../../stores/logStore.ts';
-import type {
-  AttemptListener,
-  CarriedRun,
-  ChainItem,
-  EngineAttempt,
-  EngineTimer,
-  RecordedLine,
-  StoredLog,
-  WaitingAct,
+import {
+  type AttemptListener,
+  type CarriedRun,
+  type ChainItem,
+  type EngineAttempt,
+  type EngineTimer,
+  isNews,
+  type RecordedLine,
+  type StoredLog,
+  type SubAgentPlace,
+  type Waiting,
+  type WaitingAct,
 } from './engineAttempt.ts';
 
-type Repeated = 'attempt' | 'conversationId' | 'signal' | 'charactersMost' | 'blobsOf';
+type Same = 'attempt' | 'conversationId' | 'signal' | 'charactersMost' | 'blobs';
+type Repeated = 'step' | 'startTimer' | 'listen' | 'takeActs' | 'readLog' | 'answer' | 'tell';
 
-/** A log of the family as it is stored, and the number of entries that the repeated chain has led to. */
-interface RepeatedLog {
-  readonly stored: readonly LogEntry[];
-  repeatedTo: number;
-}
-
-export class ContinuedAttempt
-  implements Pick<EngineAttempt, Repeated | 'step' | 'startTimer' | 'listen' | 'takeActs' | 'readLog' | 'answer'>
-{
+export class ContinuedAttempt implements Pick<EngineAttempt, Same | Repeated> {
   readonly #inner: EngineAttempt;
   readonly #version: number;
   readonly #carried: readonly RecordedLine[];
@@ -35,13 +31,18 @@ export class ContinuedAttempt
   #cursor = 0;
   #isOwn: boolean;
   #isListening: boolean;
-  /** By the id of the sub-agent; the conversation's own under the empty id. */
-  readonly #logs = new Map<string, RepeatedLog>();
+  /** The log as it is stored, and the number of entries that the repeated chain has led to. */
+  #stored: readonly LogEntry[] = [];
+  #repeatedTo = 0;
+  /** Sent with the next step. */
+  #untold: { id: string; waiting: Waiting }[] = [];
   /** Timers that the repeated chain has started. The engine of this invocation has not started them yet. */
   #timers: EngineTimer[] = [];
   #fault: RunchartError | undefined;
   /** The acts without an answer of a run whose chain is not repeated. */
   readonly left: readonly WaitingAct[] | undefined;
+  /** Of a sub-agent whose chain is not repeated. */
+  readonly leftPlace: SubAgentPlace | undefined;
   /** The chain that is kept is not repeated. */
   readonly #isReplacing: boolean;
 
@@ -54,10 +55,12 @@ export class ContinuedAttempt
     this.#isReplacing = carried !== undefined && !isRepeatable;
     if (first?.kind === 'left') {
       this.left = first.acts;
+      this.leftPlace = first.place;
       this.#cursor = 1;
     } else if (carried && !isRepeatable) {
       this.left = unansweredIn(carried);
-      this.#lines.push({ kind: 'left', acts: this.left });
+      this.leftPlace = lastPlaceIn(carried);
+      this.#lines.push({ kind: 'left', acts: this.left, ...(this.leftPlace && { place: this.leftPlace }) });
     }
     this.#isOwn = this.#carried.length === 0;
     this.#isListening = this.#isOwn;
@@ -79,8 +82,8 @@ export class ContinuedAttempt
     return this.#inner.charactersMost;
   }
 
-  blobsOf(subAgent?: string): ReturnType<EngineAttempt['blobsOf']> {
-    return this.#inner.blobsOf(subAgent);
+  get blobs(): EngineAttempt['blobs'] {
+    return this.#inner.blobs;
   }
 
   /** The lines of the invocations before this one have been repeated. */
@@ -95,6 +98,7 @@ export class ContinuedAttempt
       throw this.#differs(line, name);
     }
     const recording = listener && this.#recording(listener);
+    this.tellNow();
     // The bell of the invocation before this one does not ring here.
     if (!this.#isListening) await recording?.rung();
     const value = await this.#inner.step(name, act, recording);
@@ -111,6 +115,7 @@ export class ContinuedAttempt
     const line = this.#next();
     if (line && !(await this.#tellAgain(line, listener))) throw this.#differs(line, 'waiting');
     if (line) return;
+    this.tellNow();
     const recording = this.#recording(listener);
     await (this.#isListening ? this.#inner.listen(recording) : recording.rung());
   }
@@ -132,17 +137,18 @@ export class ContinuedAttempt
   async #tellAgain(line: RecordedLine, listener: AttemptListener): Promise<boolean> {
     if (line.kind === 'bell') await listener.rung();
     else if (line.kind === 'elapsed') {
-      const { id, of } = line.timer;
-      this.#timers = this.#timers.filter((timer) => timer.id !== id || timer.of !== of);
+      const { id } = line.timer;
+      this.#timers = this.#timers.filter((timer) => timer.id !== id);
       listener.elapsed(line.timer);
     } else return false;
     return true;
   }
 
-  async takeActs(isListening: boolean): Promise<readonly WaitingAct[]> {
+  async takeActs(isListening: boolean): Promise<readonly Waiting[]> {
     const line = this.#next();
     if (line?.kind === 'acts') return line.acts;
     if (line) throw this.#differs(line, 'acts');
+    this.tellNow();
     const acts = await this.#inner.takeActs(isListening);
     this.#isListening ||= isListening;
     this.#lines.push({ kind: 'acts', acts });
@@ -151,25 +157,46 @@ export class ContinuedAttempt
 
   async readLog(subAgent?: string): Promise<StoredLog> {
     const of = subAgent === undefined ? {} : { of: subAgent };
-    const stored = await this.#inner.readLog(subAgent);
     const line = this.#next();
     if (line && (line.kind !== 'log' || line.of !== subAgent)) throw this.#differs(line, `log ${subAgent ?? ''}`);
-    if (!line) this.#lines.push({ kind: 'log', length: stored.entries.length, ...of });
-    this.#logs.set(subAgent ?? '', { stored: line ? stored.entries : [], repeatedTo: line?.length ?? 0 });
-    return { ...stored, entries: stored.entries.slice(0, line?.length) };
+    this.tellNow();
+    const stored = await this.#inner.readLog(subAgent);
+    const { length, isUnderWay } = line ?? { length: stored.entries.length, isUnderWay: stored.isUnderWay };
+    if (!line) this.#lines.push({ kind: 'log', length, ...of, ...(isUnderWay && { isUnderWay }) });
+    if (subAgent === undefined && line) {
+      this.#stored = stored.entries;
+      this.#repeatedTo = length;
+    }
+    return { entries: stored.entries.slice(0, length), version: stored.version, ...(isUnderWay && { isUnderWay }) };
   }
 
-  append(entries: readonly LogEntry[], subAgent?: string): void {
-    const log = this.#logs.get(subAgent ?? '') ?? { stored: [], repeatedTo: 0 };
+  append(entries: readonly LogEntry[]): void {
     const added = entries.filter((entry) => {
-      const stored = log.stored[entry.seq];
+      const stored = this.#stored[entry.seq];
       if (stored && JSON.stringify(stored) !== JSON.stringify(entry))
         throw this.#differs({ kind: 'log', length: entry.seq }, `${entry.type} in place of ${stored.type}`);
-      if (!stored && !this.#isOwn) throw this.#differs({ kind: 'log', length: log.stored.length }, entry.type);
+      if (!stored && !this.#isOwn) throw this.#differs({ kind: 'log', length: this.#stored.length }, entry.type);
       return !stored;
     });
-    log.repeatedTo += entries.length;
-    if (added.length > 0) this.#inner.append(added, this.#version, subAgent);
+    this.#repeatedTo += entries.length;
+    if (added.length > 0) this.#inner.append(added, this.#version);
+  }
+
+  /** Entries that follow each other are sent together. */
+  tell(id: string, waiting: Waiting): void {
+    if (!this.#isOwn) return;
+    const last = this.#untold.at(-1);
+    const before = last && isNews(last.waiting) ? last.waiting.news : undefined;
+    const entries = isNews(waiting) && waiting.news.kind === 'entries' ? waiting.news.entries : undefined;
+    if (last?.id === id && before?.kind === 'entries' && entries && isNews(waiting) && isShort(before.entries)) {
+      const news = { kind: 'entries' as const, entries: [...before.entries, ...entries] };
+      last.waiting = { of: waiting.of, news };
+    } else this.#untold.push({ id, waiting });
+  }
+
+  /** Sends what was told so far. */
+  tellNow(): void {
+    for (const { id, waiting } of this.#untold.splice(0)) this.#inner.tell(id, waiting);
   }
 
   answer(to: string, answer: ActAnswer): void {
@@ -178,12 +205,14 @@ export class ContinuedAttempt
 
   /** Another invocation continues before the last step. */
   handOver(): void {
+    this.tellNow();
     if (this.#isReplacing) this.#inner.dropCarried();
     this.#inner.carryOn({ version: this.#version, lines: this.#lines.slice(0, -1) });
   }
 
   /** Nothing is under way. */
   end(): void {
+    this.tellNow();
     if (this.#isReplacing || this.#carried.length > 0) this.#inner.dropCarried();
   }
 
@@ -193,9 +222,8 @@ export class ContinuedAttempt
     const line = this.#carried[this.#cursor];
     if (line) this.#cursor += 1;
     if (line || this.#isOwn) return line;
-    for (const { stored, repeatedTo } of this.#logs.values())
-      if (repeatedTo < stored.length)
-        throw this.#differs({ kind: 'log', length: stored.length }, `a log of ${repeatedTo} entries`);
+    const { length } = this.#stored;
+    if (this.#repeatedTo < length) throw this.#differs({ kind: 'log', length }, `a log of ${this.#repeatedTo} entries`);
     this.#isOwn = true;
     for (const timer of this.#timers.splice(0)) this.#inner.startTimer(timer);
     return undefined;
@@ -208,14 +236,27 @@ export class ContinuedAttempt
   }
 }
 
-/** The acts that the invocations before this one have taken and not answered. */
-function unansweredIn({ lines }: CarriedRun): WaitingAct[] {
+/** An engine takes no message of any size. */
+const isShort = (entries: readonly LogEntry[]): boolean => JSON.stringify(entries).length < 50_000;
+
+/** The acts that the invocations before this one have taken. */
+const actsIn = ({ lines }: CarriedRun): WaitingAct[] =>
+  lines
+    .flatMap<Waiting>((line) => (line.kind === 'acts' || line.kind === 'left' ? line.acts : []))
+    .flatMap((waiting) => (isNews(waiting) ? [] : [waiting]));
+
+/** Those of them that have no answer. */
+function unansweredIn(carried: CarriedRun): WaitingAct[] {
   const answered = new Set<string>();
-  for (const line of lines) {
+  for (const line of carried.lines) {
     const item = line.kind === 'step' && line.name === 'next' ? (line.value as unknown as ChainItem) : undefined;
     if (item?.kind === 'answers') for (const { to } of item.answers) answered.add(to);
   }
-  return lines
-    .flatMap((line) => (line.kind === 'acts' || line.kind === 'left' ? line.acts : []))
-    .filter(({ to }) => !answered.has(to));
+  return actsIn(carried).filter(({ to }) => !answered.has(to));
+}
+
+function lastPlaceIn(carried: CarriedRun): SubAgentPlace | undefined {
+  const [first] = carried.lines;
+  const places = actsIn(carried).flatMap(({ place }) => place ?? []);
+  return places.at(-1) ?? (first?.kind === 'left' ? first.place : undefined);
 }

@@ -38,10 +38,23 @@ export interface EngineJournalOptions {
   startTimer(id: string, until: number): void;
   /** The working time of the cycle so far. */
   cycleMs(): number;
+  /** The most characters of the JSON of one delivery. */
+  charactersMost: number;
   /** Called when `arrived` may have something. */
   wake(): void;
   /** No recorded delivery follows. */
   isLive: boolean;
+}
+
+/** A delivery that is too large for the engine becomes a failure. */
+function withinLimit(delivery: Delivery, most: number): Delivery {
+  const { completion } = delivery;
+  if (completion.type !== 'effect.done' || most === Number.POSITIVE_INFINITY) return delivery;
+  const { length } = JSON.stringify(completion.value);
+  if (length <= most) return delivery;
+  const message = `the engine records at most ${most} characters, got ${length}: give serveAgent the option store`;
+  const error = { code: 'too_large', message };
+  return { ...delivery, completion: { type: 'effect.failed', id: completion.id, cause: 'executor', error } };
 }
 
 export class EngineJournal implements Journal {
@@ -151,7 +164,7 @@ export class EngineJournal implements Journal {
       if (!delivery) return undefined;
       // A local effect may end after another attempt's end of it was delivered.
       if ('id' in delivery.completion && !this.#open.has(delivery.completion.id)) continue;
-      return { ...delivery, at: Math.max(delivery.at, this.#at) };
+      return withinLimit({ ...delivery, at: Math.max(delivery.at, this.#at) }, this.#options.charactersMost);
     }
   }
 

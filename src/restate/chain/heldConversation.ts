@@ -6,15 +6,26 @@
 import type { Delivery, LogEntry } from '../../../machines/internal.ts';
 import type { EngineAgent } from '../../agent.ts';
 import { type Conversation, resumeAs } from '../../conversation/conversation.ts';
-import { carryOutHere } from '../../conversation/served/remoteActs.ts';
-import { RunchartError, thrownMessage } from '../../errors.ts';
+import { openConversation } from '../../conversation/open.ts';
+import type { RunHandle } from '../../conversation/run.ts';
+import { RunchartError } from '../../errors.ts';
 import { platformPorts } from '../../runtime/hostPorts.ts';
-import { type Act, type ActAnswer, refuseOtherOwner } from '../../stores/logStore.ts';
-import { awaitAll, nextTurn } from '../../timeLimit.ts';
+import type { Act, ActAnswer } from '../../stores/logStore.ts';
+import { nextTurn } from '../../timeLimit.ts';
 import type { ContinuedAttempt } from './continuedAttempt.ts';
-import type { ChainItem, EngineTimer, WaitingAct } from './engineAttempt.ts';
+import {
+  type ChainItem,
+  type EngineTimer,
+  isNews,
+  type SubAgentPlace,
+  type Waiting,
+  type WaitingAct,
+} from './engineAttempt.ts';
+import { HeldActs } from './heldActs.ts';
 import { HeldSubAgents } from './heldSubAgents.ts';
 import { MemberConversation, type MemberSurroundings } from './memberConversation.ts';
+import { ParentConversation } from './parentConversation.ts';
+import type { FollowLive } from './remoteSubAgent.ts';
 
 const SETTLING_MS = 5;
 /** The longest time for repeating the events before an item. */
@@ -25,6 +36,7 @@ interface HeldOptions {
   agent: EngineAgent;
   attempt: ContinuedAttempt;
   opened: ((conversation: Conversation) => void) | undefined;
+  followLive: FollowLive;
   /** The model replies of a run after which another invocation continues it. */
   repliesMost: number;
   /** After this time without news, the engine receives a sign of life. */
@@ -34,37 +46,21 @@ interface HeldOptions {
 const beginsRun = ({ type }: LogEntry): boolean => type === 'run-started' || type === 'run-resumed';
 const lastRunOf = (log: readonly LogEntry[]): string => log.filter(beginsRun).at(-1)?.runId ?? '';
 
-/** A delivery that is too large for the engine becomes a failure. */
-function withinLimit(delivery: Delivery, most: number): Delivery {
-  const { completion } = delivery;
-  if (completion.type !== 'effect.done' || most === Number.POSITIVE_INFINITY) return delivery;
-  const { length } = JSON.stringify(completion.value);
-  if (length <= most) return delivery;
-  const message = `the engine records at most ${most} characters, got ${length}: give serveAgent the option store`;
-  const error = { code: 'too_large', message };
-  return { ...delivery, completion: { type: 'effect.failed', id: completion.id, cause: 'executor', error } };
-}
-
 export class HeldConversation {
   readonly #options: HeldOptions;
   readonly #log: LogEntry[];
-  readonly #acts: WaitingAct[] = [];
-  readonly #answered = new Set<string>();
-  #answers: { to: string; answer: ActAnswer }[] = [];
-  /** The number of acts that the conversation received, and of those that have not ended. */
-  #given = 0;
-  #underWay = 0;
+  readonly #inbox: HeldActs;
   #at: number;
   #isLive = false;
-  /** An item is being recorded; acts wait until it is applied, so that they meet the same state in each attempt. */
-  #isRecording = false;
   /** The number of openings of the conversation. */
   #openings = 0;
   /** The model replies that this invocation recorded. */
   #replies = 0;
-  #root: MemberConversation;
+  #member: MemberConversation;
+  /** Of a sub-agent whose parent has asked something. */
+  #parent: ParentConversation | undefined;
   readonly #subAgents: HeldSubAgents;
-  readonly #with: MemberSurroundings & { attempt: ContinuedAttempt };
+  readonly #with: MemberSurroundings;
   #wake: () => void = () => {};
   /** Runs that had lost a tool, and the runs that continue them. */
   readonly #continued = new Map<string, string>();
@@ -77,43 +73,71 @@ export class HeldConversation {
     this.#at = at;
     this.#with = {
       attempt: options.attempt,
+      append: (entries) => this.#append(entries),
       now: () => (this.#isLive && !this.#subAgents.isOpening ? Math.max(platformPorts.now(), this.#at) : this.#at),
       isLive: () => this.#isLive,
       mayWait: () => this.#replies >= options.repliesMost,
       tell: () => this.#tell(),
     };
-    this.#subAgents = new HeldSubAgents(this.#with);
-    this.#root = new MemberConversation(this.#with, log);
+    this.#inbox = new HeldActs({
+      log,
+      conversation: () => this.#member.conversation,
+      parent: () => this.#parent,
+      ofContinued: (act) => this.#ofContinued(act),
+      tell: () => this.#tell(),
+    });
+    const { costUsd, tokens } = options.agent.profile.policies.limits;
+    this.#subAgents = new HeldSubAgents({
+      attempt: options.attempt,
+      followLive: options.followLive,
+      log,
+      tell: () => this.#tell(),
+      logState: () => this.#member.runtime?.logState,
+      prefix: () => this.#prefix,
+      hasBudget: costUsd !== false || tokens !== false,
+    });
+    this.#member = new MemberConversation(this.#with, log);
   }
 
-  /** The conversation and its sub-agents. */
-  get #members(): MemberConversation[] {
-    return [this.#root, ...this.#subAgents.members];
+  /** Of the ids that this opening makes, which are the same in each attempt. */
+  get #prefix(): string {
+    const own = this.#parent ? `${this.#options.attempt.conversationId}-` : '';
+    return `opened-${own}${this.#log.length}-${this.#openings}`;
+  }
+
+  /** The parent of a sub-agent has a copy of the log. */
+  #append(entries: readonly LogEntry[]): void {
+    this.#options.attempt.append(entries);
+    this.#parent?.report({ kind: 'entries', entries });
   }
 
   /** `left`: acts without an answer, of a run whose chain this version cannot repeat. Such a run is treated as after a crash. */
-  async open(opening?: Act, left?: readonly WaitingAct[]): Promise<void> {
+  async open(opening?: Act, left?: readonly WaitingAct[], place?: SubAgentPlace): Promise<void> {
+    this.#linkTo(place);
     const lost = lastRunOf(this.#log);
     await this.#openLog(opening);
     if (!left) return;
-    this.#acts.push(...left);
-    this.#given = left.length;
+    this.#inbox.addGiven(left);
     this.#resume(lost, left);
   }
 
   async #openLog({ owner, cwd }: Partial<Act> = {}): Promise<void> {
     const { agent, attempt, opened } = this.#options;
     this.#openings += 1;
-    const root = new MemberConversation(this.#with, this.#log);
-    this.#root = root;
-    const opening = agent.openIn({
-      id: attempt.conversationId,
-      // The same in each attempt.
-      ...root.place(`opened-${this.#log.length}-${this.#openings}`, () => {}),
-      below: this.#subAgents.belowNow(),
-      ...(this.#log.length === 0 && typeof owner === 'string' && { owner }),
-      ...(typeof cwd === 'string' && { cwd }),
-    });
+    const member = new MemberConversation(this.#with, this.#log);
+    this.#member = member;
+    const environment = agent.inEngine({ ...member.place(this.#prefix), below: this.#subAgents.belowNow() });
+    const opening = this.#parent
+      ? this.#parent.open(agent, environment)
+      : openConversation(
+          environment,
+          agent.profile,
+          agent.openingOf({
+            id: attempt.conversationId,
+            ...(this.#log.length === 0 && typeof owner === 'string' && { owner }),
+            ...(typeof cwd === 'string' && { cwd }),
+          }),
+        );
     // Its sub-agents are opened one after the other.
     const isOpen = opening.then(() => true);
     while (!(await Promise.race([isOpen, this.#subAgents.requested().then(() => false)]))) {
@@ -121,75 +145,92 @@ export class HeldConversation {
       if (next !== undefined) await this.#subAgents.read(next);
     }
     const open = await opening;
-    root.opened(open);
+    member.opened(open);
     open.runtime.subAgents?.endLeft();
     opened?.(open.conversation);
   }
 
-  /** Acts that the engine has recorded. */
-  add(acts: readonly WaitingAct[]): void {
-    this.#acts.push(...acts);
+  #linkTo(place: SubAgentPlace | undefined): void {
+    if (place) this.#parent = new ParentConversation(this.#options.attempt, this.#log, place);
+  }
+
+  /** What the inbox had, as the engine has recorded it. */
+  add(acts: readonly Waiting[]): void {
+    this.#inbox.add(acts);
     this.#tell();
   }
 
-  /** True if acts wait that the conversation has not received. */
+  /** True if something waits that the conversation has not received. */
   get hasWaitingActs(): boolean {
-    return this.#given < this.#acts.length;
+    return !this.#inbox.isEmpty;
   }
 
   /** The next item, determined by the first attempt that needs it. */
   async next(): Promise<ChainItem> {
     this.#isLive = true;
-    this.#isRecording = false;
-    for (const { journal } of this.#members) journal?.goLive();
+    this.#member.journal?.goLive();
     for (;;) {
       this.#options.attempt.signal.throwIfAborted();
       this.#hasNews = false;
-      this.#give(this.#acts.length);
+      this.#inbox.give(this.#inbox.length);
       const item = this.#due() ?? (await this.#atRest()) ?? this.#handingOver();
-      if (item) {
-        this.#isRecording = true;
-        return item;
-      }
+      if (item) return item;
       const isSettling = this.#isSettling;
       const ms = isSettling ? SETTLING_MS : this.#options.beatMs;
       if (this.#hasNews || (await this.#woken(ms)) || isSettling) continue;
-      this.#isRecording = true;
       return this.#item({ kind: this.#isTimed ? 'waiting' : 'beat' });
     }
   }
 
   /** Applies an item that is recorded. */
   async apply(item: ChainItem): Promise<void> {
-    const { attempt } = this.#options;
     if (!this.#isLive) await this.#repeatUntil(item);
     this.#at = Math.max(this.#at, item.at);
     switch (item.kind) {
       case 'delivery':
-        this.#deliver(item.delivery, item.of);
+        this.#deliver(item.delivery);
+        break;
+      case 'asked':
+        this.#subAgents.ask(item.ids);
+        break;
+      case 'news':
+        for (const { of, news } of this.#inbox.giveNews(item.acts)) {
+          this.#subAgents.take(of, news);
+          // The conversation has taken each before the next one arrives.
+          await nextTurn();
+        }
         break;
       case 'opening':
         await this.#subAgents.read(item.of);
         break;
       case 'answers':
-        for (const { to, answer } of item.answers) {
-          this.#answered.add(to);
-          attempt.answer(to, answer);
-        }
+        for (const { to, answer } of item.answers) this.#answer(to, answer);
+        break;
+      case 'parent':
+        await this.#reopen();
         break;
       case 'lost':
-        await this.#reopen();
+        await this.#continueLost();
+        break;
+      case 'rest':
+        this.#parent?.report({ kind: 'rest', ...(item.end && { end: item.end }) });
         break;
       default:
     }
-    // The next items of its sub-agents are the same in each attempt.
-    if (!this.#isLive || this.#subAgents.members.length > 0) await nextTurn();
-    for (const { journal } of this.#members) await journal?.ready();
+    // What follows from the news of its sub-agents is the same in each attempt.
+    if (!this.#isLive || this.#subAgents.isOpen) await nextTurn();
+    await this.#member.journal?.ready();
     await this.#intend();
   }
 
-  #deliver(delivery: Delivery, of: string | undefined): void {
-    const { journal } = this.#memberOf(of) ?? {};
+  #answer(to: string, answer: ActAnswer): void {
+    this.#inbox.answered(to);
+    if (this.#parent && this.#inbox.isOfParent(to)) this.#parent.report({ kind: 'answer', to, answer });
+    else this.#options.attempt.answer(to, answer);
+  }
+
+  #deliver(delivery: Delivery): void {
+    const { journal } = this.#member;
     if (this.#options.attempt.isOwn && journal?.isReply(delivery)) this.#replies += 1;
     journal?.deliver(delivery);
   }
@@ -197,43 +238,44 @@ export class HeldConversation {
   /** Records the intent of tools that must not be repeated. */
   async #intend(): Promise<void> {
     const { attempt } = this.#options;
-    const intending = this.#members.flatMap(({ journal }) => (journal?.hasUnintended ? [journal] : []));
-    if (intending.length === 0) return;
+    const { journal } = this.#member;
+    if (!journal?.hasUnintended) return;
     const { by } = await attempt.step('intent', () => ({ by: attempt.attempt }));
-    for (const journal of intending) journal.intend(by === attempt.attempt);
+    journal.intend(by === attempt.attempt);
   }
 
   /** Another invocation continues with the model call that waits. Where other work is under way, the call begins here. */
   #handingOver(): ChainItem | undefined {
-    const waiting = this.#members.find(({ journal }) => journal?.isHeldBack)?.journal;
-    if (!waiting) return undefined;
-    const isAlone = this.#members.every(({ journal }) => journal?.isWaiting === true);
-    if (isAlone && this.#subAgents.next === undefined) return this.#item({ kind: 'continued' });
-    waiting.release();
+    const { journal } = this.#member;
+    if (!journal?.isHeldBack) return undefined;
+    if (journal.isWaiting && this.#subAgents.next === undefined && !this.#subAgents.isWorking)
+      return this.#item({ kind: 'continued' });
+    journal.release();
     return undefined;
   }
 
   /** Abandons the conversation without writing anything. */
   async leave(): Promise<void> {
-    await awaitAll([this.#subAgents.leave(), this.#root.leave()]);
+    this.#subAgents.leave();
+    await this.#member.leave();
   }
 
   #item<Item>(item: Item): Item & { acts: number; at: number } {
-    return { ...item, acts: this.#given, at: Math.max(platformPorts.now(), this.#at) };
+    return { ...item, acts: this.#inbox.given, at: Math.max(platformPorts.now(), this.#at) };
   }
 
   #due(): ChainItem | undefined {
-    if (this.#members.some(({ journal }) => journal?.isLost)) return this.#item({ kind: 'lost' });
-    const answers = this.#answers.splice(0).filter(({ to }) => !this.#answered.has(to));
+    const { journal } = this.#member;
+    if (journal?.isLost) return this.#item({ kind: 'lost' });
+    const answers = this.#inbox.takeAnswers();
     if (answers.length > 0) return this.#item({ kind: 'answers', answers });
-    for (const { journal, subAgent } of this.#members) {
-      const arrived = journal?.arrived();
-      if (!arrived) continue;
-      const delivery = withinLimit(arrived, this.#options.attempt.charactersMost);
-      const of = subAgent === undefined ? {} : { of: subAgent };
-      return { ...this.#item({ kind: 'delivery', delivery, ...of }), at: delivery.at };
-    }
-    const { next } = this.#subAgents;
+    const { next, asked } = this.#subAgents;
+    if (asked.length > 0) return this.#item({ kind: 'asked', ids: asked });
+    const waiting = this.#inbox.next;
+    if (waiting && isNews(waiting)) return { ...this.#item({ kind: 'news' }), acts: this.#inbox.newsUpTo };
+    if (waiting && !this.#inbox.isBusy && this.#member.isQuiet) return this.#item({ kind: 'parent' });
+    const delivery = journal?.arrived();
+    if (delivery) return { ...this.#item({ kind: 'delivery', delivery }), at: delivery.at };
     return next === undefined ? undefined : this.#item({ kind: 'opening', of: next });
   }
 
@@ -241,32 +283,29 @@ export class HeldConversation {
     for (let turn = 0; turn < 3; turn += 1) {
       if (!this.#isQuiet()) return undefined;
       await nextTurn();
-      this.#give(this.#acts.length);
+      this.#inbox.give(this.#inbox.length);
       const due = this.#due();
       if (due) return due;
     }
-    return this.#isQuiet() ? this.#item({ kind: 'rest' }) : undefined;
+    const end = await this.#parent?.end();
+    return this.#isQuiet() ? this.#item({ kind: 'rest', ...(end && { end }) }) : undefined;
   }
 
   #isQuiet(): boolean {
-    if (this.#underWay > 0 || this.hasWaitingActs) return false;
-    return this.#root.isQuiet && this.#subAgents.isQuiet;
+    if (this.#inbox.isBusy || this.hasWaitingActs) return false;
+    return this.#member.isQuiet && this.#subAgents.next === undefined && !this.#subAgents.isOpening;
   }
 
-  /** Nothing but timers is under way, so no process is needed until one of them elapses. */
+  /** Nothing but timers and sub-agents is under way, so no process is needed until they report. */
   get #isTimed(): boolean {
-    if (this.#underWay > 0 || this.hasWaitingActs || this.#subAgents.next !== undefined) return false;
-    const members = this.#members;
-    return members.every(({ journal }) => journal?.isTimed) && members.some(({ journal }) => journal?.hasTimer);
+    if (this.#inbox.isBusy || this.hasWaitingActs || this.#subAgents.next !== undefined) return false;
+    const { journal } = this.#member;
+    return journal?.isTimed === true && (journal.hasTimer || this.#subAgents.isWorking);
   }
 
   /** The engine has measured the time of a timer. */
-  elapsed({ id, of }: EngineTimer): void {
-    this.#memberOf(of)?.journal?.elapsed(id);
-  }
-
-  #memberOf(subAgent: string | undefined): MemberConversation | undefined {
-    return subAgent === undefined ? this.#root : this.#subAgents.find(subAgent);
+  elapsed({ id }: EngineTimer): void {
+    this.#member.journal?.elapsed(id);
   }
 
   #tell(): void {
@@ -276,7 +315,8 @@ export class HeldConversation {
 
   /** Only sub-agents are ending, and no signal reports their end. */
   get #isSettling(): boolean {
-    return this.#root.runtime?.subAgents !== undefined && this.#members.every(({ journal }) => journal?.isQuiet);
+    const { runtime, journal } = this.#member;
+    return runtime?.subAgents !== undefined && journal?.isQuiet === true && !this.#subAgents.isWorking;
   }
 
   /** False when nothing has happened for a while. */
@@ -298,88 +338,57 @@ export class HeldConversation {
 
   /** Sends the conversation the acts that it had before this item, and waits until the events before the item are repeated. */
   async #repeatUntil(item: ChainItem): Promise<void> {
-    this.#give(item.acts);
+    this.#inbox.give(item.acts);
     const hasCome = (): boolean => {
-      for (const { journal } of this.#members) journal?.keep();
+      const { journal } = this.#member;
+      journal?.keep();
       if (item.kind === 'opening') return this.#subAgents.next === item.of;
-      if (item.kind !== 'delivery') return true;
-      const { journal } = this.#memberOf(item.of) ?? {};
-      return journal?.hasCome(item.delivery.completion) === true;
+      if (item.kind === 'asked') return item.ids.every((id) => this.#subAgents.asked.includes(id));
+      return item.kind !== 'delivery' || journal?.hasCome(item.delivery.completion) === true;
     };
     for (let turn = 0; turn < REPEAT_TURNS && !hasCome(); turn += 1) await nextTurn();
-    if (!('of' in item) || item.of === undefined) return;
-    // A plugin of the parent may take its time.
+    if (item.kind !== 'opening' && item.kind !== 'asked') return;
+    // A plugin of the parent may take its time, and so may the check of a decision.
     const end = platformPorts.now() + REPEAT_MS;
     while (!hasCome() && platformPorts.now() < end) await new Promise((resolve) => setTimeout(resolve, 5));
-    if (!hasCome()) throw new RunchartError('replay', `the sub-agent ${item.of} does not repeat ${item.kind}`);
-  }
-
-  #give(upTo: number): void {
-    if (this.#isRecording) return;
-    while (this.#given < upTo) {
-      const waiting = this.#acts[this.#given];
-      this.#given += 1;
-      if (waiting) void this.#carryOut(waiting);
-    }
-  }
-
-  async #carryOut({ act, to }: WaitingAct): Promise<void> {
-    const { conversation } = this.#root;
-    if (!conversation) return;
-    const opening = this.#openings;
-    this.#underWay += 1;
-    const answer = await this.#answerTo(conversation, act);
-    if (opening !== this.#openings) return;
-    this.#underWay -= 1;
-    this.#answers.push({ to, answer });
-    this.#tell();
-  }
-
-  async #answerTo(conversation: Conversation, act: Act): Promise<ActAnswer> {
-    try {
-      // A close needs no work, because the engine releases the conversation when nothing is under way.
-      if (act.type === 'close') return { value: {} };
-      if (act.type === 'open') {
-        if (typeof act.owner === 'string') refuseOtherOwner(this.#log[0], act.owner);
-        return { value: { entries: this.#log.length } };
-      }
-      return { value: await carryOutHere(conversation, this.#ofContinued(act)) };
-    } catch (error) {
-      const code = RunchartError.isRunchartError(error) ? error.code : 'internal';
-      return { error: { code, message: thrownMessage(error) } };
-    }
+    if (!hasCome()) throw new RunchartError('replay', `the conversation does not repeat ${JSON.stringify(item)}`);
   }
 
   /**
    * As after the end of a process: the log is repaired, acts without an answer are carried out again, and the run continues unless
    * one of them cancels it.
    */
-  async #reopen(): Promise<void> {
+  async #continueLost(): Promise<void> {
     const lost = lastRunOf(this.#log);
+    await this.#reopen();
+    this.#resume(lost, this.#inbox.unanswered);
+  }
+
+  async #reopen(): Promise<void> {
     await this.leave();
+    this.#inbox.leave();
     const isLive = this.#isLive;
-    this.#underWay = 0;
-    this.#answers = [];
-    // The repair has the time of the record in each attempt.
+    // A repair has the time of the record in each attempt.
     this.#isLive = false;
+    const { next } = this.#inbox;
+    if (next && !isNews(next) && !this.#parent) this.#linkTo(next.place);
     await this.#openLog();
     this.#isLive = isLive;
-    if (isLive) for (const { journal } of this.#members) journal?.goLive();
-    this.#resume(
-      lost,
-      this.#acts.slice(0, this.#given).filter(({ to }) => !this.#answered.has(to)),
-    );
+    if (isLive) this.#member.journal?.goLive();
   }
 
   #resume(lost: string, unanswered: readonly WaitingAct[]): void {
     const isCancelled = unanswered.some(
       ({ act }) => act.type === 'cancel' && (this.#ofContinued(act).runId ?? lost) === lost,
     );
-    const { conversation, runtime } = this.#root;
+    const { conversation, runtime } = this.#member;
     // It may have been resumed by its opening already.
-    if (conversation && !(isCancelled && runtime?.commands.isIdle))
-      this.#continued.set(lost, resumeAs(conversation, `resumed-${this.#log.length}`).id);
-    for (const waiting of unanswered) void this.#carryOut(waiting);
+    if (conversation && !(isCancelled && runtime?.commands.isIdle)) {
+      const run = resumeAs(conversation, `resumed-${this.#log.length}`);
+      this.#continued.set(lost, run.id);
+      this.#parent?.follow(run as RunHandle);
+    }
+    for (const waiting of unanswered) void this.#inbox.carryOut(waiting);
   }
 
   /** A cancel of a run that had lost a tool applies to the run that continues it. */

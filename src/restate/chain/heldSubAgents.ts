@@ -1,42 +1,61 @@
 /**
- * The sub-agents of a held conversation. They run in the same attempt, and their deliveries are in the same chain. Invariant: a log is
- * read only at the place that the chain records, and nothing else happens until its sub-agent is open. So each attempt opens the same
- * ones in the
- * same order.
+ * The sub-agents of a held conversation. Each runs in an object of its own; this is what its parent has of it. Invariant: a log is read
+ * only at the place that the chain records, and nothing else happens until its sub-agent is open. So each attempt opens the same ones in
+ * the same order.
  */
-import type { OpenBelow } from '../../conversation/open.ts';
-import { awaitAll, nextTurn } from '../../timeLimit.ts';
+import { type LogEntry, type LogState, usageOf } from '../../../machines/internal.ts';
+import type { AgentProfile, ChildRequest, OpenChild, OpenedChild } from '../../runtime/subAgentPort.ts';
+import type { Act } from '../../stores/logStore.ts';
+import { nextTurn } from '../../timeLimit.ts';
 import type { ContinuedAttempt } from './continuedAttempt.ts';
-import { MemberConversation, type MemberSurroundings } from './memberConversation.ts';
+import type { SubAgentNews, SubAgentPlace } from './engineAttempt.ts';
+import { type FollowLive, RemoteSubAgent } from './remoteSubAgent.ts';
 
 interface Opening {
   readonly id: string;
-  /** Resolves when the sub-agent is open or could not be opened. */
-  begin(member: MemberConversation): Promise<void>;
+  /** Opens it with its log. Undefined for a log that has been read before. */
+  begin(entries: readonly LogEntry[], sub: RemoteSubAgent): void;
   refuse(error: unknown): void;
 }
 
+interface Parent {
+  followLive: FollowLive;
+  attempt: Pick<ContinuedAttempt, 'readLog' | 'tell'>;
+  /** Called when a sub-agent waits for its log. */
+  tell(): void;
+  log: readonly LogEntry[];
+  logState(): LogState | undefined;
+  /** Of the ids of acts, which are the same in each attempt. */
+  prefix(): string;
+  /** Tokens or cost are limited. */
+  hasBudget: boolean;
+}
+
+/** A sub-agent avoids the ids of so many other calls by itself. */
+const TAKEN_MOST = 200;
+
 export class HeldSubAgents {
-  readonly #members = new Map<string, MemberConversation>();
-  readonly #with: MemberSurroundings & { attempt: Pick<ContinuedAttempt, 'readLog'> };
+  /** Also those that have ended: answers of them may be on their way. */
+  readonly #open = new Map<string, RemoteSubAgent>();
+  readonly #parent: Parent;
   /** Sub-agents whose logs nobody has read yet. */
   #openings: Opening[] = [];
   #isOpening = false;
-  /** The number of sub-agents that were opened. */
-  #opened = 0;
+  /** Acts for sub-agents that are not recorded yet. */
+  #asked: { sub: RemoteSubAgent; request: ChildRequest; act: Act }[] = [];
   #requested: () => void = () => {};
 
-  constructor(surroundings: MemberSurroundings & { attempt: Pick<ContinuedAttempt, 'readLog'> }) {
-    this.#with = surroundings;
+  constructor(parent: Parent) {
+    this.#parent = parent;
   }
 
-  /** Those with open logs. */
-  get members(): readonly MemberConversation[] {
-    return [...this.#members.values()];
+  get isOpen(): boolean {
+    return this.#open.size > 0;
   }
 
-  find(id: string): MemberConversation | undefined {
-    return this.#members.get(id);
+  /** Some of them work. */
+  get isWorking(): boolean {
+    return [...this.#open.values()].some((each) => each.isWorking);
   }
 
   /** A log is being read: the time is that of the record. */
@@ -58,56 +77,102 @@ export class HeldSubAgents {
   }
 
   /** Opens sub-agents for the conversation that is open now, until it is left. Its run may request one while it ends. */
-  belowNow(): OpenBelow {
+  belowNow(): OpenChild {
     const opening = this.#openings;
-    return (id, open) =>
-      opening === this.#openings ? this.#below(id, open) : Promise.reject(new Error('the attempt is over'));
+    return (request, profile) =>
+      opening === this.#openings ? this.#below(request, profile) : Promise.reject(new Error('the attempt is over'));
   }
 
-  readonly #below: OpenBelow = (id, open) =>
-    new Promise((resolve, reject) => {
-      const begin = async (member: MemberConversation): Promise<void> => {
-        this.#opened += 1;
-        const prefix = `opened-${id}-${member.log.length}-${this.#opened}`;
-        try {
-          const opened = await open(member.place(prefix, () => this.#members.delete(id)));
-          member.opened(opened);
-          resolve(opened);
-        } catch (error) {
-          reject(error);
-        }
+  #below(request: ChildRequest, profile: AgentProfile): Promise<OpenedChild> {
+    const { id } = request;
+    const opening = this.#openings;
+    return new Promise((resolve, reject) => {
+      const begin = (entries: readonly LogEntry[], sub: RemoteSubAgent): void => {
+        const surroundings = {
+          request,
+          followLive: this.#parent.followLive,
+          asked: new Set(request.asked),
+          prefix: this.#parent.prefix(),
+          ask: (act: Act) => {
+            if (opening !== this.#openings) return;
+            this.#asked.push({ sub, request, act });
+            this.#parent.tell();
+          },
+        };
+        resolve(sub.opened(surroundings, profile, entries));
       };
       this.#openings.push({ id, begin, refuse: reject });
       this.#requested();
-      this.#with.tell();
+      this.#parent.tell();
     });
+  }
 
-  /** Reads the log of the sub-agent that waits for it, and resolves when the sub-agent is open. */
+  /** Reads the log of the sub-agent that waits for it, and opens it. One that this attempt has opened before has its log. */
   async read(id: string): Promise<void> {
     const index = this.#openings.findIndex((opening) => opening.id === id);
     const [opening] = index < 0 ? [] : this.#openings.splice(index, 1);
     this.#isOpening = true;
     try {
-      const { entries } = await this.#with.attempt.readLog(id);
-      const member = new MemberConversation(this.#with, entries, id);
-      this.#members.set(id, member);
-      await opening?.begin(member);
+      const before = this.#open.get(id);
+      const { entries, isUnderWay = false } = before ? { entries: [] } : await this.#parent.attempt.readLog(id);
+      const sub = before ?? new RemoteSubAgent(isUnderWay);
+      this.#open.set(id, sub);
+      opening?.begin(entries, sub);
       await nextTurn();
     } finally {
       this.#isOpening = false;
     }
   }
 
-  get isQuiet(): boolean {
-    return this.#openings.length === 0 && !this.#isOpening && this.members.every((member) => member.isQuiet);
+  take(id: string, news: SubAgentNews): void {
+    this.#open.get(id)?.take(news);
+    if (!this.#parent.hasBudget || news.kind !== 'entries' || !news.entries.some(usageOf)) return;
+    for (const [other, each] of this.#open) if (other !== id) each.tellSpent();
   }
 
-  async leave(): Promise<void> {
-    const left = this.members.map((member) => member.leave());
+  leave(): void {
     const openings = this.#openings;
     this.#openings = [];
+    for (const { sub, act } of this.#asked.splice(0)) sub.withdraw(act.actId);
+    for (const sub of this.#open.values()) sub.left();
     for (const { refuse } of openings) refuse(new Error('the attempt is over'));
-    this.#members.clear();
-    await awaitAll(left);
+  }
+
+  /** The ids of acts that are not recorded yet. */
+  get asked(): string[] {
+    return this.#asked.map(({ act }) => act.actId);
+  }
+
+  /** Sends these acts in this order. */
+  ask(ids: readonly string[]): void {
+    for (const id of ids) {
+      const index = this.#asked.findIndex(({ act }) => act.actId === id);
+      const [asked] = index < 0 ? [] : this.#asked.splice(index, 1);
+      if (asked) this.#ask(asked.sub, asked.request, asked.act);
+    }
+  }
+
+  #ask(sub: RemoteSubAgent, request: ChildRequest, act: Act): void {
+    const { attempt, log, hasBudget } = this.#parent;
+    const [first] = log;
+    const { cwd = '/', owner = undefined } = first?.type === 'conversation' ? first : {};
+    const { id, parent } = request;
+    const place: SubAgentPlace = {
+      parent,
+      tool: this.#parent.logState()?.calls.get(parent.callId)?.name ?? '',
+      cwd,
+      ...(owner !== undefined && { owner }),
+      request: request.above(),
+      ...(hasBudget && { spent: request.spent() }),
+      upTo: sub.length,
+      taken: this.#takenBeside(sub),
+    };
+    attempt.tell(id, { act, to: act.actId, place });
+  }
+
+  #takenBeside(sub: RemoteSubAgent): string[] {
+    const others = [...this.#open.values()].filter((each) => each !== sub && !each.isClosed);
+    const ids = [...(this.#parent.logState()?.calls.keys() ?? [])];
+    return [...ids, ...others.flatMap(({ callIds }) => [...callIds])].slice(-TAKEN_MOST);
   }
 }

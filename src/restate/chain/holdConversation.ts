@@ -9,14 +9,22 @@ import { CorruptLogError, RunchartError, thrownMessage } from '../../errors.ts';
 import { platformPorts } from '../../runtime/hostPorts.ts';
 import { noConversation } from '../../stores/logStore.ts';
 import { ContinuedAttempt } from './continuedAttempt.ts';
-import type { AttemptListener, ChainItem, EngineAttempt, WaitingAct } from './engineAttempt.ts';
+import {
+  type AttemptListener,
+  type ChainItem,
+  type EngineAttempt,
+  isNews,
+  type SubAgentNews,
+  type Waiting,
+} from './engineAttempt.ts';
 import { HeldConversation } from './heldConversation.ts';
+import type { FollowLive } from './remoteSubAgent.ts';
 
 /**
  * The version of the charts and of the records. It changes when a chain that was recorded before would lead to another log:
  * see test/restate/chainVersion.test.ts.
  */
-export const CHAIN_VERSION = 2;
+export const CHAIN_VERSION = 3;
 
 /** The model replies of a run after which another invocation continues it. */
 const REPLIES_MOST = 50;
@@ -27,6 +35,8 @@ export interface HoldOptions {
   invocation: EngineAttempt;
   /** Receives each conversation as it is opened, to show its live signals. */
   opened?(conversation: Conversation): void;
+  /** Receives the live signals of a sub-agent, until the returned function is called. */
+  followLive?: FollowLive;
   version?: number;
   repliesMost?: number;
   beatMs?: number;
@@ -49,22 +59,32 @@ export async function holdConversation(options: HoldOptions): Promise<void> {
 }
 
 async function hold(options: HoldOptions, attempt: ContinuedAttempt): Promise<void> {
-  const { agent, opened, version = CHAIN_VERSION, repliesMost = REPLIES_MOST, beatMs = BEAT_MS } = options;
+  const {
+    agent,
+    opened,
+    followLive = () => () => {},
+    version = CHAIN_VERSION,
+    repliesMost = REPLIES_MOST,
+    beatMs = BEAT_MS,
+  } = options;
   const { left } = attempt;
   const acts = await attempt.takeActs(true);
-  if (acts.length === 0 && !left) return;
+  // News that come when nothing is under way change nothing.
+  if (acts.every(isNews) && !left) return;
   const log = await attempt.readLog();
-  const opening = acts.find(({ act }) => act.type === 'open');
+  const asked = acts.flatMap((waiting) => (isNews(waiting) ? [] : [waiting]));
+  const opening = asked.find(({ act, place }) => act.type === 'open' || place);
   const refusal = refusalOf(log, version, opening !== undefined);
   if (refusal) return refuse(attempt, acts, refusal);
   const begin = await attempt.step('begin', () => ({ at: platformPorts.now(), version }));
   if (begin.version !== version) throw otherVersion(begin.version, version);
-  const held = new HeldConversation({ agent, attempt, opened, repliesMost, beatMs }, log.entries, begin.at);
+  const held = new HeldConversation({ agent, attempt, opened, followLive, repliesMost, beatMs }, log.entries, begin.at);
   // An engine may leave the steps of an attempt that is over without an answer.
   const leave = (): void => void held.leave();
   attempt.signal.addEventListener('abort', leave);
   try {
-    const failure = await held.open(opening?.act, left).catch((error: unknown) => ({ error }));
+    const place = asked.find((each) => each.place)?.place ?? attempt.leftPlace;
+    const failure = await held.open(opening?.act, left, place).catch((error: unknown) => ({ error }));
     if (failure) {
       const item: ChainItem = await attempt.step('next', () => refusedBy(failure.error));
       if (item.kind === 'refused') return refuse(attempt, acts, item);
@@ -132,8 +152,20 @@ function refusalOf(
 /** The log stays as it is: a worker that can open the conversation carries out the next acts. */
 function refuse(
   attempt: ContinuedAttempt,
-  acts: readonly WaitingAct[],
+  acts: readonly Waiting[],
   { code, message }: { code: string; message: string },
 ): void {
-  for (const { to } of acts) attempt.answer(to, { error: { code, message } });
+  const answer = { error: { code, message } };
+  for (const waiting of acts) {
+    if (isNews(waiting)) continue;
+    const { to, place } = waiting;
+    const tell = (news: SubAgentNews): void =>
+      attempt.tell(place?.parent.conversationId ?? '', { of: attempt.conversationId, news });
+    if (!place) attempt.answer(to, answer);
+    else {
+      tell({ kind: 'answer', to, answer });
+      tell({ kind: 'rest' });
+    }
+  }
+  attempt.tellNow();
 }

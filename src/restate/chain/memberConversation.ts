@@ -1,5 +1,5 @@
 /**
- * One conversation of an attempt: the one that the engine holds, or a sub-agent of it. It has a log, a journal and ids of its own.
+ * One opening of the conversation that an attempt holds: its log, its journal and its ids. An attempt that lost a tool opens it again.
  * Invariant: after it was left, it writes nothing.
  */
 import type { EffectRequest, LogEntry } from '../../../machines/internal.ts';
@@ -13,7 +13,8 @@ import type { ContinuedAttempt } from './continuedAttempt.ts';
 import { EngineJournal } from './engineJournal.ts';
 
 export interface MemberSurroundings {
-  attempt: Pick<ContinuedAttempt, 'append' | 'blobsOf' | 'startTimer'>;
+  attempt: Pick<ContinuedAttempt, 'blobs' | 'charactersMost' | 'startTimer'>;
+  append(entries: readonly LogEntry[]): void;
   /** The time of the last item, or of the clock. */
   now(): number;
   /** No recorded item follows. */
@@ -25,8 +26,6 @@ export interface MemberSurroundings {
 }
 
 export class MemberConversation {
-  /** The id of a sub-agent. Undefined for the conversation that the engine holds. */
-  readonly subAgent: string | undefined;
   readonly log: LogEntry[];
   /** Present from its opening on. */
   journal: EngineJournal | undefined;
@@ -34,10 +33,9 @@ export class MemberConversation {
   #open: OpenConversation | undefined;
   #isLeft = false;
 
-  constructor(surroundings: MemberSurroundings, log: LogEntry[], subAgent?: string) {
+  constructor(surroundings: MemberSurroundings, log: LogEntry[]) {
     this.#with = surroundings;
     this.log = log;
-    this.subAgent = subAgent;
   }
 
   get conversation(): OpenConversation['conversation'] | undefined {
@@ -52,11 +50,11 @@ export class MemberConversation {
     this.#open = open;
   }
 
-  /** `closed`: called when its log is released. `prefix`: of the ids that it makes, which are the same in each attempt. */
-  place(prefix: string, closed: () => void): Pick<EnginePlace, 'store' | 'ports'> {
+  /** `prefix`: of the ids that it makes, which are the same in each attempt. */
+  place(prefix: string): Pick<EnginePlace, 'store' | 'ports'> {
     let ids = 0;
     return {
-      store: { open: async () => this.#handle(closed), list: async () => [] },
+      store: { open: async () => this.#handle(), list: async () => [] },
       ports: {
         now: () => this.#with.now(),
         newId: () => {
@@ -69,9 +67,9 @@ export class MemberConversation {
             mayRepeat: (request) => request.kind !== 'tool' || this.#isIdempotent(request.callId),
             isLocal: (request) => this.#spawns(request),
             mayWait: () => this.#with.mayWait(),
-            startTimer: (id, until) =>
-              this.#with.attempt.startTimer({ id, until, ...(this.subAgent !== undefined && { of: this.subAgent }) }),
+            startTimer: (id, until) => this.#with.attempt.startTimer({ id, until }),
             cycleMs: () => this.runtime?.logState.cycleMs ?? 0,
+            charactersMost: this.#with.attempt.charactersMost,
             wake: () => this.#with.tell(),
             isLive: this.#with.isLive(),
           });
@@ -114,15 +112,14 @@ export class MemberConversation {
     return tool !== undefined && spawnOf(tool) !== undefined;
   }
 
-  #handle(closed: () => void): LogHandle {
-    const { attempt } = this.#with;
+  #handle(): LogHandle {
+    const { blobs } = this.#with.attempt;
     const entries = this.log.slice();
     const appendNow = (appended: readonly LogEntry[]): void => {
       if (this.#isLeft) return;
       this.log.push(...appended);
-      attempt.append(appended, this.subAgent);
+      this.#with.append(appended);
     };
-    const blobs = attempt.blobsOf(this.subAgent);
     return {
       async *read() {
         yield* entries;
@@ -136,7 +133,7 @@ export class MemberConversation {
         },
         getBlob: (reference: string) => blobs.get(reference),
       }),
-      close: async () => closed(),
+      close: async () => {},
     };
   }
 }

@@ -18,7 +18,7 @@ export interface OfRun {
 }
 
 /** The usage of the cycle so far. Absent while no model has replied. */
-interface Spent {
+interface SpentUsage {
   spent?: UsageCost;
 }
 
@@ -31,9 +31,9 @@ export interface StreamedCall {
 export type Piece =
   /** `continues`: the run continues the cycle of an earlier run. */
   | ({ kind: 'run-begins'; continues: boolean } & OfRun)
-  | ({ kind: 'run-ends'; reason: StopReason; cause: string | undefined } & OfRun & Spent)
+  | ({ kind: 'run-ends'; reason: StopReason; cause: string | undefined } & OfRun & SpentUsage)
   /** `calls` equals `conversation.pending`. It is empty if all calls are decided and another run continues. */
-  | ({ kind: 'run-waits'; calls: readonly PendingCall[] } & OfRun & Spent)
+  | ({ kind: 'run-waits'; calls: readonly PendingCall[] } & OfRun & SpentUsage)
   | { kind: 'step-begins' | 'step-ends'; step: number }
   | { kind: 'user'; messageId: string; message: MessageKind; content: readonly StoredPart[] }
   | { kind: 'begins' | 'ends'; channel: Channel; id: string }

@@ -262,17 +262,19 @@ export async function simulateEngine(life: EngineLife): Promise<EngineReport> {
   await settle(engine, people);
   if (!engine.isBroken) check(engine, people, tools, broken);
   await Promise.all([agent.close(), other.close()]);
-  const { attempts, invocations, continued, repeated, log } = engine;
+  const { log, members } = engine;
+  const sum = (count: (member: SimulatedEngine) => number): number =>
+    members.reduce((all, each) => all + count(each), 0);
   const unknown = log.filter((entry) => entry.type === 'tool-result' && entry.outcome === 'unknown').length;
   const counts = {
-    attempts,
-    invocations,
-    continued,
-    repeated,
+    attempts: sum((member) => member.attempts),
+    invocations: sum((member) => member.invocations),
+    continued: sum((member) => member.continued),
+    repeated: sum((member) => member.repeated),
     entries: log.length,
     subAgents: engine.logs.size,
-    timers: engine.timers,
-    suspended: engine.suspended,
+    timers: sum((member) => member.timers),
+    suspended: sum((member) => member.suspended),
     starts: tools.starts.size,
     unknown,
   };
@@ -295,6 +297,8 @@ async function settle(engine: SimulatedEngine, people: People): Promise<void> {
     if (engine.isBroken || (cycle !== 'suspended' && isOver)) return;
     if (call && round < 20) people.decide(call);
     else people.put({ type: 'cancel' });
+    // A steer that came while only a settled call ran again waits for the next message.
+    if (cycle !== 'suspended' && round > 20) people.send();
     people.put({ type: 'resume', resumptionId: `rest-${round}` });
   }
 }

@@ -28,7 +28,10 @@ export const OPEN = { cwd: '/', owner: 'somebody' };
 export type Logs = readonly (readonly LogEntry[])[];
 
 /** Its reply depends on how many there were, so a repeated call has the same one. */
-function modelOf({ replies, tasks = {}, window, context = '' }: Scenario, log: () => readonly LogEntry[]): Model {
+function modelOf(
+  { replies, tasks = {}, window, context = '', tokens }: Scenario,
+  log: () => readonly LogEntry[],
+): Model {
   return {
     id: 'scripted',
     ...window,
@@ -48,7 +51,7 @@ function modelOf({ replies, tasks = {}, window, context = '' }: Scenario, log: (
       const reply = script[given] ?? 'beyond the script';
       const parts = typeof reply === 'string' ? [t(reply)] : reply;
       yield* parts;
-      yield finish(parts.some(({ type }) => type === 'tool-call') ? 'tool-calls' : 'stop');
+      yield finish(parts.some(({ type }) => type === 'tool-call') ? 'tool-calls' : 'stop', tokens);
     },
   };
 }
@@ -184,7 +187,7 @@ export async function held(
   if (faults.length > 0) throw new Error(faults.join('\n'));
   await agent.close();
   ended?.(engine.points);
-  return [engine.log, ...[...subAgentIds(engine.log)].map((id) => engine.logOf(id))];
+  return [engine.log, ...[...subAgentIds(engine.log)].map((id) => engine.member(id).log)];
 }
 
 /**

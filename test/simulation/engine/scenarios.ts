@@ -22,6 +22,8 @@ export interface Scenario {
   tasks?: { readonly [task: string]: Replies };
   options?: Omit<AgentOptions, 'model'>;
   window?: object;
+  /** Input and output of each reply. */
+  tokens?: number;
   /** The model replies only to requests that have it. */
   context?: string;
   /** The probability that an attempt ends at each step. A repeated model call logs its diagnostics again. */

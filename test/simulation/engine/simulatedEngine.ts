@@ -1,17 +1,19 @@
 /**
- * A durable engine in memory: it keeps the journal of an invocation, its log, and the acts that wait. Invariant: only the records of the
+ * A durable engine in memory. For each conversation it keeps the journal of an invocation, its log, and its inbox; what one sends to
+ * another arrives later, in order. Invariant: only the records of the
  * current attempt count. An attempt ends at a drawn point: before a step, in it, and before or after its record. An abandoned attempt
  * may continue for a while beside the next one. Repeated acts of an attempt are compared with its journal. Timers elapse at drawn
  * turns, also while there is no attempt.
  */
 import type { LogEntry } from '../../../src/index.ts';
-import type {
-  AttemptListener,
-  CarriedRun,
-  EngineAttempt,
-  EngineTimer,
-  StoredLog,
-  WaitingAct,
+import {
+  type AttemptListener,
+  type CarriedRun,
+  type EngineAttempt,
+  type EngineTimer,
+  isNews,
+  type StoredLog,
+  type Waiting,
 } from '../../../src/restate/chain/engineAttempt.ts';
 import type { Act, ActAnswer } from '../../../src/stores/logStore.ts';
 import { nextTurn } from '../../../src/timeLimit.ts';
@@ -20,13 +22,14 @@ import type { Chance } from '../../support/seededChance.ts';
 type Line =
   | { kind: 'step'; name: string; value: string }
   | { kind: 'acts'; value: string }
-  | { kind: 'log'; length: number; version: number; of?: string | undefined }
+  | { kind: 'log'; length: number; version: number; of?: string | undefined; isUnderWay: boolean }
+  | { kind: 'tell'; id: string; value: string }
   | { kind: 'carried'; value: string }
   | { kind: 'carry on'; value: string }
   | { kind: 'drop carried' }
   | { kind: 'append'; value: string }
   | { kind: 'answer'; value: string }
-  | { kind: 'timer'; timer: Omit<EngineTimer, 'until'> }
+  | { kind: 'timer'; timer: Pick<EngineTimer, 'id'> }
   | { kind: 'bell' }
   | { kind: 'elapsed'; timer: EngineTimer };
 
@@ -49,8 +52,6 @@ export interface EngineOptions {
 
 export class SimulatedEngine {
   readonly log: LogEntry[] = [];
-  /** The logs of sub-agents. */
-  readonly logs = new Map<string, LogEntry[]>();
   readonly answers = new Map<string, ActAnswer>();
   attempts = 0;
   invocations = 0;
@@ -70,7 +71,11 @@ export class SimulatedEngine {
   journal: Line[] = [];
   current: Attempt | undefined;
   readonly options: EngineOptions;
-  #acts: WaitingAct[] = [];
+  /** The conversation of the people, and the sub-agents within it. */
+  readonly root: SimulatedEngine;
+  readonly #members = new Map<string, SimulatedEngine>();
+  readonly #sending = new Map<string, Promise<void>>();
+  #acts: Waiting[] = [];
   #taken = new Set<string>();
   #isAsked = false;
   /** Elapsed timers that no attempt has received. */
@@ -78,22 +83,49 @@ export class SimulatedEngine {
   #ring: () => void = () => {};
   #holding: Promise<void> | undefined;
 
-  constructor(options: EngineOptions) {
+  constructor(options: EngineOptions, root?: SimulatedEngine) {
     this.options = options;
+    this.root = root ?? this;
+    this.root.#members.set(options.conversationId, this);
+  }
+
+  member(conversationId: string): SimulatedEngine {
+    const made = () => new SimulatedEngine({ ...this.options, conversationId }, this.root);
+    return this.root.#members.get(conversationId) ?? made();
+  }
+
+  get members(): SimulatedEngine[] {
+    return [...this.root.#members.values()];
   }
 
   /** The act waits, and an invocation takes it. */
   put(act: Act): void {
     if (this.#taken.has(act.actId)) return;
     this.#taken.add(act.actId);
-    this.#acts.push({ act, to: act.actId });
-    this.#ring();
-    this.#holding ??= this.#holdAll().finally(() => {
-      this.#holding = undefined;
-    });
+    this.receive({ act, to: act.actId });
   }
 
-  takeActs(): WaitingAct[] {
+  receive(waiting: Waiting): void {
+    this.#acts.push(waiting);
+    this.#ring();
+    if (!isNews(waiting))
+      this.#holding ??= this.#holdAll().finally(() => {
+        this.#holding = undefined;
+      });
+  }
+
+  tell(id: string, waiting: Waiting): void {
+    const turns = this.options.chance.below(6);
+    const sent = this.#sending.get(id) ?? Promise.resolve();
+    const arrived = sent.then(async () => {
+      for (let turn = 0; turn < turns; turn += 1) await nextTurn();
+      this.member(id).receive(waiting);
+      if (this.#sending.get(id) === arrived) this.#sending.delete(id);
+    });
+    this.#sending.set(id, arrived);
+  }
+
+  takeActs(): Waiting[] {
     return this.#acts.splice(0);
   }
 
@@ -103,16 +135,14 @@ export class SimulatedEngine {
     this.continued += 1;
   }
 
-  logOf(subAgent: string | undefined): LogEntry[] {
-    if (subAgent === undefined) return this.log;
-    const log = this.logs.get(subAgent) ?? [];
-    this.logs.set(subAgent, log);
-    return log;
+  /** The logs of sub-agents. */
+  get logs(): ReadonlyMap<string, LogEntry[]> {
+    const children = this.members.filter((member) => member !== this.root && member.log.length > 0);
+    return new Map(children.map(({ options, log }) => [options.conversationId, log]));
   }
 
-  /** Of the conversation and of its sub-agents. */
   get entries(): LogEntry[] {
-    return [this.log, ...this.logs.values()].flat();
+    return this.members.flatMap(({ log }) => log);
   }
 
   get hasActs(): boolean {
@@ -144,25 +174,34 @@ export class SimulatedEngine {
     this.#ring();
   }
 
-  /** Resolves when no invocation is under way. */
+  /** Resolves when no invocation is under way, and nothing is on its way. */
   async atRest(): Promise<void> {
+    for (;;) {
+      const underWay = this.members.flatMap((member) => [member.#holding ?? [], ...member.#sending.values()].flat());
+      if (underWay.length === 0) return;
+      await Promise.all(underWay);
+    }
+  }
+
+  /** Resolves when no invocation of this conversation is under way. */
+  async released(): Promise<void> {
     while (this.#holding) await this.#holding;
   }
 
   async #holdAll(): Promise<void> {
-    while ((this.#acts.length > 0 || this.#isAsked) && !this.isBroken) {
+    while ((this.#acts.some((each) => !isNews(each)) || this.#isAsked) && !this.root.isBroken) {
       this.#isAsked = false;
       this.journal = [];
       this.#elapsed = [];
       this.invocations += 1;
-      while (!this.isBroken && !(await this.#attempt()));
+      while (!this.root.isBroken && !(await this.#attempt()));
     }
   }
 
   /** False where the attempt was abandoned. */
   async #attempt(): Promise<boolean> {
     this.attempts += 1;
-    const attempt = new Attempt(this, `attempt-${this.attempts}`);
+    const attempt = new Attempt(this, `attempt-${this.options.conversationId}-${this.attempts}`);
     this.current = attempt;
     const held = this.options.hold(attempt).then(
       () => true,
@@ -242,7 +281,7 @@ class Attempt implements EngineAttempt {
   }
 
   startTimer(timer: EngineTimer): void {
-    this.#command({ kind: 'timer', timer: { id: timer.id, ...(timer.of !== undefined && { of: timer.of }) } }, timer);
+    this.#command({ kind: 'timer', timer: { id: timer.id } }, timer);
   }
 
   async listen(listener: AttemptListener): Promise<void> {
@@ -286,10 +325,10 @@ class Attempt implements EngineAttempt {
     return true;
   }
 
-  async takeActs(): Promise<readonly WaitingAct[]> {
+  async takeActs(): Promise<readonly Waiting[]> {
     this.#mustBeCurrent();
     const line = this.#recorded();
-    if (line?.kind === 'acts') return JSON.parse(line.value) as WaitingAct[];
+    if (line?.kind === 'acts') return JSON.parse(line.value) as Waiting[];
     if (line) this.#differs(line, { kind: 'acts', value: '' });
     this.#mayDie();
     this.commit();
@@ -314,22 +353,30 @@ class Attempt implements EngineAttempt {
     this.#mustBeCurrent();
     const line = this.#recorded();
     if (line && (line.kind !== 'log' || line.of !== subAgent))
-      this.#differs(line, { kind: 'log', length: 0, version: 0, of: subAgent });
-    if (subAgent !== undefined && !line) this.#mayDie();
-    if (!line) this.commit();
-    const log = this.#engine.logOf(subAgent);
-    if (line) return { entries: structuredClone(log.slice(0, line.length)), version: line.version };
-    const { version } = this.#engine;
-    this.#send({ kind: 'log', length: log.length, version, of: subAgent });
-    return { entries: structuredClone(log), version };
+      this.#differs(line, { kind: 'log', length: 0, version: 0, of: subAgent, isUnderWay: false });
+    if (subAgent !== undefined && !line) {
+      this.#mayDie();
+      await this.#engine.member(subAgent).released();
+      this.#mustBeCurrent();
+    }
+    const of = subAgent === undefined ? this.#engine : this.#engine.member(subAgent);
+    if (!line) {
+      this.commit();
+      const isUnderWay = of !== this.#engine && of.carried !== undefined;
+      this.#send({ kind: 'log', length: of.log.length, version: of.version, of: subAgent, isUnderWay });
+    }
+    const { length, version, isUnderWay } = line ?? (this.#engine.journal.at(-1) as Line & { kind: 'log' });
+    return { entries: structuredClone(of.log.slice(0, length)), version, isUnderWay };
   }
 
-  blobsOf(): undefined {
-    return undefined;
+  readonly blobs = undefined;
+
+  append(entries: readonly LogEntry[], version: number): void {
+    this.#command({ kind: 'append', value: JSON.stringify([entries, version]) });
   }
 
-  append(entries: readonly LogEntry[], version: number, subAgent?: string): void {
-    this.#command({ kind: 'append', value: JSON.stringify([entries, version, subAgent]) });
+  tell(id: string, waiting: Waiting): void {
+    this.#command({ kind: 'tell', id, value: JSON.stringify(waiting) });
   }
 
   carryOn(run: CarriedRun): void {
@@ -350,7 +397,8 @@ class Attempt implements EngineAttempt {
     for (const line of this.#unsent.splice(0)) {
       this.#engine.journal.push(line);
       if (line.kind === 'timer') void this.#engine.startTimer(this.#started.get(line) as EngineTimer);
-      if (line.kind === 'append') this.#store(...(JSON.parse(line.value) as [LogEntry[], number, string | null]));
+      if (line.kind === 'append') this.#store(...(JSON.parse(line.value) as [LogEntry[], number]));
+      if (line.kind === 'tell') this.#engine.tell(line.id, JSON.parse(line.value) as Waiting);
       if (line.kind === 'drop carried') this.#engine.carried = undefined;
       if (line.kind === 'carry on') this.#keep(JSON.parse(line.value) as CarriedRun);
       if (line.kind !== 'answer') continue;
@@ -368,8 +416,8 @@ class Attempt implements EngineAttempt {
     this.#engine.askAgain();
   }
 
-  #store(entries: LogEntry[], version: number, subAgent: string | null): void {
-    const log = this.#engine.logOf(subAgent ?? undefined);
+  #store(entries: LogEntry[], version: number): void {
+    const { log } = this.#engine;
     this.#engine.version = version;
     if (entries[0]?.seq !== log.length) this.#broken('SEQ', `${entries[0]?.seq} after ${log.length} entries`);
     log.push(...entries);
@@ -407,8 +455,9 @@ class Attempt implements EngineAttempt {
 
   #mayDie(): void {
     const { chance, deaths, dies } = this.#engine.options;
-    this.#engine.points += 1;
-    if (!(dies ? dies(this.#engine.points) : chance.odds(deaths / 4))) return;
+    const { root } = this.#engine;
+    root.points += 1;
+    if (!(dies ? dies(root.points) : chance.odds(deaths / 4))) return;
     // Commands that were sent and not answered may have arrived.
     if (chance.odds(0.5)) this.commit();
     this.#abandon();
@@ -445,7 +494,7 @@ class Attempt implements EngineAttempt {
   }
 
   #broken(invariant: string, detail: string): void {
-    this.#engine.isBroken = true;
+    this.#engine.root.isBroken = true;
     this.#engine.options.broken(invariant, detail);
   }
 }

@@ -41,6 +41,21 @@ export const SUB_AGENT_SCENARIOS: readonly Scenario[] = [
     },
   },
   {
+    name: 'what the first sub-agent has spent leaves the second one a single turn of the budget',
+    replies: [[spawn('p', 'alpha', 'beta')], 'beyond the budget'],
+    tasks: {
+      alpha: [[call('a1', 'one')], [submit('a2', 'A')]],
+      beta: [[call('b1', 'one')], [submit('b2', 'B')]],
+    },
+    tokens: 10,
+    options: { tools: [tool('one'), oneByOne], policies: { limits: { tokens: 80 } } },
+    expected: ['sub-agent', 'extension', 'tool-result', 'run-stop'],
+    play: async (host) => {
+      await say(host, 'hi');
+      await has(host, 'run-stop');
+    },
+  },
+  {
     name: 'the calls of a sub-agent have other ids than those of its parent, and a limit ends its turns',
     replies: [[call('c1', 'one')], [spawn('c2', 'alpha')], [spawn('c3', 'beta')], 'done'],
     tasks: {

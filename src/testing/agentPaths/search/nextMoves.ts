@@ -21,14 +21,14 @@ export type Bounds = Required<NonNullable<AgentPathsOptions['bounds']>>;
 export type Trouble = NonNullable<AgentPathsOptions['moves']>[number];
 
 /** The bounds that a word of moves has used. */
-export type Spent = Omit<Bounds, 'steps'>;
-const NOTHING: Spent = { rounds: 0, calls: 0, replies: 0, troubles: 0, decisions: 0, resumes: 0 };
+export type SpentUsage = Omit<Bounds, 'steps'>;
+const NOTHING: SpentUsage = { rounds: 0, calls: 0, replies: 0, troubles: 0, decisions: 0, resumes: 0 };
 
 /** The point at which a move is tried: the moves before it, and the used bounds. */
 interface Place {
   readonly prediction: Prediction;
   readonly word: readonly Step[];
-  readonly spent: Spent;
+  readonly spent: SpentUsage;
   readonly bounds: Bounds;
 }
 
@@ -69,7 +69,7 @@ export class NextMoves {
     const spent = spentBy(word);
     const place: Place = { prediction, word, spent, bounds };
     const { standing } = prediction;
-    const hasBudget = (what: keyof Spent): boolean => spent[what] < bounds[what];
+    const hasBudget = (what: keyof SpentUsage): boolean => spent[what] < bounds[what];
     const isOver = standing.status === 'idle' || standing.status === 'error';
     const last = word.at(-1)?.move.do ?? '';
     const steps: Step[] = [];
@@ -243,7 +243,7 @@ function isTrouble({ move, kinds }: Step, index: number, word: readonly Step[]):
   return move.do === 'reply' && kinds.length === 0 && (move.text === '' || move.finish !== undefined);
 }
 
-export function spentBy(word: readonly Step[]): Spent {
+export function spentBy(word: readonly Step[]): SpentUsage {
   const spent = { ...NOTHING };
   for (const [index, step] of word.entries()) {
     const { move, kinds } = step;

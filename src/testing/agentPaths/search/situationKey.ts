@@ -6,7 +6,7 @@ import { type Counters, chartCases } from '../../../../machines/internal.ts';
 import type { During } from '../../../scripts/moves.ts';
 import type { AgentModel } from './callBehaviour.ts';
 import { type Sight, sightOf } from './chartPlace.ts';
-import { type Bounds, MISSES_MAX, type Spent, type Step, spentBy } from './nextMoves.ts';
+import { type Bounds, MISSES_MAX, type SpentUsage, type Step, spentBy } from './nextMoves.ts';
 import type { CallCourse } from './ownAnswers.ts';
 import type { Prediction } from './prediction.ts';
 
@@ -169,7 +169,11 @@ interface SeenOfRun {
 }
 
 /** If no round follows, calls are not counted, and decisions only while a call is open. */
-const leftOf = (spent: Spent, isOver: boolean): Spent => ({ ...spent, calls: 0, ...(isOver && { decisions: 0 }) });
+const leftOf = (spent: SpentUsage, isOver: boolean): SpentUsage => ({
+  ...spent,
+  calls: 0,
+  ...(isOver && { decisions: 0 }),
+});
 
 const isInRound = ({ chart, children }: Sight): boolean => chart === 'TOOL_ROUND' || children.some(isInRound);
 

@@ -1,0 +1,155 @@
+/**
+ * What the inbox of a held conversation had, in its order, and the acts that are carried out. Invariant: acts are given while an attempt
+ * waits for its next item; news, and the first act of a parent, have items of their own.
+ */
+import type { LogEntry } from '../../../machines/internal.ts';
+import type { Conversation } from '../../conversation/conversation.ts';
+import { carryOutHere } from '../../conversation/served/remoteActs.ts';
+import { RunchartError, thrownMessage } from '../../errors.ts';
+import { type Act, type ActAnswer, refuseOtherOwner } from '../../stores/logStore.ts';
+import { isNews, type Waiting, type WaitingAct, type WaitingNews } from './engineAttempt.ts';
+import type { ParentConversation } from './parentConversation.ts';
+
+interface Holder {
+  readonly log: readonly LogEntry[];
+  conversation(): Conversation | undefined;
+  /** Of a sub-agent whose parent has asked something. */
+  parent(): ParentConversation | undefined;
+  /** The act with the run that continues its run. */
+  ofContinued(act: Act): Act;
+  /** Called when an act has ended. */
+  tell(): void;
+}
+
+export class HeldActs {
+  readonly #holder: Holder;
+  readonly #all: Waiting[] = [];
+  #given = 0;
+  readonly #answered = new Set<string>();
+  #answers: { to: string; answer: ActAnswer }[] = [];
+  /** The number of acts that have begun and not ended. */
+  #underWay = 0;
+  /** The number of times that the conversation was left. */
+  #left = 0;
+
+  constructor(holder: Holder) {
+    this.#holder = holder;
+  }
+
+  add(waiting: readonly Waiting[]): void {
+    this.#all.push(...waiting);
+  }
+
+  /** Acts that an earlier invocation has given. */
+  addGiven(acts: readonly WaitingAct[]): void {
+    this.#all.push(...acts);
+    this.#given = acts.length;
+  }
+
+  /** The number of those that the conversation has received. */
+  get given(): number {
+    return this.#given;
+  }
+
+  get length(): number {
+    return this.#all.length;
+  }
+
+  get isEmpty(): boolean {
+    return this.#given >= this.#all.length;
+  }
+
+  /** The next one that the conversation receives. */
+  get next(): Waiting | undefined {
+    return this.#all[this.#given];
+  }
+
+  /** Acts have begun and not ended. */
+  get isBusy(): boolean {
+    return this.#underWay > 0;
+  }
+
+  /** Carries out the acts before this place, up to one that has an item of its own. */
+  give(upTo: number): void {
+    while (this.#given < upTo) {
+      const { next } = this;
+      if (!next || isNews(next) || (next.place && !this.#holder.parent())) return;
+      this.#given += 1;
+      void this.carryOut(next);
+    }
+  }
+
+  async carryOut({ act, to, place }: WaitingAct): Promise<void> {
+    const conversation = this.#holder.conversation();
+    if (!conversation) return;
+    const left = this.#left;
+    this.#underWay += 1;
+    const parent = this.#holder.parent();
+    if (place) parent?.moved(place);
+    const answering = this.#answerTo(conversation, act, place !== undefined);
+    if (place) parent?.begun(conversation, act);
+    const answer = await answering;
+    if (left !== this.#left) return;
+    this.#underWay -= 1;
+    this.#answers.push({ to, answer });
+    this.#holder.tell();
+  }
+
+  async #answerTo(conversation: Conversation, act: Act, isOfParent: boolean): Promise<ActAnswer> {
+    const { log } = this.#holder;
+    try {
+      if (isOfParent && act.type === 'spent') return { value: {} };
+      // A close needs no work, because the engine releases the conversation when nothing is under way.
+      if (act.type === 'close') return { value: {} };
+      if (act.type === 'open') {
+        if (typeof act.owner === 'string') refuseOtherOwner(log[0], act.owner);
+        return { value: { entries: log.length } };
+      }
+      if (!isOfParent) this.#holder.parent()?.checkClient(act);
+      return { value: await carryOutHere(conversation, this.#holder.ofContinued(act)) };
+    } catch (error) {
+      const code = RunchartError.isRunchartError(error) ? error.code : 'internal';
+      return { error: { code, message: thrownMessage(error) } };
+    }
+  }
+
+  /** The answers that have come since. */
+  takeAnswers(): { to: string; answer: ActAnswer }[] {
+    return this.#answers.splice(0).filter(({ to }) => !this.#answered.has(to));
+  }
+
+  /** The conversation was left: acts under way end without an answer. */
+  leave(): void {
+    this.#left += 1;
+    this.#underWay = 0;
+    this.#answers = [];
+  }
+
+  /** The place after the news that come next. */
+  get newsUpTo(): number {
+    const end = this.#all.findIndex((each, index) => index > this.#given && !isNews(each));
+    return end < 0 ? this.#all.length : end;
+  }
+
+  *giveNews(upTo: number): Generator<WaitingNews> {
+    for (const waiting of this.#all.slice(this.#given, upTo)) {
+      this.#given += 1;
+      if (isNews(waiting)) yield waiting;
+    }
+  }
+
+  /** True if the parent of a sub-agent has asked, and not a client. */
+  isOfParent(to: string): boolean {
+    return this.#all.some((waiting) => !isNews(waiting) && waiting.to === to && waiting.place);
+  }
+
+  answered(to: string): void {
+    this.#answered.add(to);
+  }
+
+  /** Acts that were given and have no answer. */
+  get unanswered(): WaitingAct[] {
+    const given = this.#all.slice(0, this.#given);
+    return given.flatMap((waiting) => (isNews(waiting) || this.#answered.has(waiting.to) ? [] : [waiting]));
+  }
+}
