@@ -295,7 +295,10 @@ function homeOf([first]: readonly LogEntry[], { cwd, owner }: OpenRequest): Pick
 }
 
 /** The only conversation that may continue this one; undefined where that is the caller. */
-function parentIdOf([first]: readonly LogEntry[], { id, parent }: OpenRequest): string | undefined {
+export function parentIdOf(
+  [first]: readonly LogEntry[],
+  { id, parent }: Pick<OpenRequest, 'id' | 'parent'>,
+): string | undefined {
   const written = first?.type === 'conversation' ? first.parent : undefined;
   if (!parent) return written?.conversationId;
   const own = !first || (written?.conversationId === parent.conversationId && written.callId === parent.callId);

@@ -97,7 +97,8 @@ export class RestateAttempt implements EngineAttempt {
     this.#options = options;
     this.conversationId = ctx.key;
     this.signal = ctx.request().attemptCompletedSignal;
-    this.charactersMost = this.#contentsOf().isKept ? Number.POSITIVE_INFINITY : LARGEST_CHARACTERS;
+    // The entry of a delivery, and its report to a parent, are a little longer.
+    this.charactersMost = this.#contentsOf().isKept ? Number.POSITIVE_INFINITY : LARGEST_CHARACTERS - 100_000;
   }
 
   #contentsOf(id = this.conversationId): ContentStore {

@@ -86,6 +86,8 @@ export interface SubAgents {
   settle(callId: string, how: Settlement): Promise<'applied' | 'unknown'>;
   /** Reserves an id for a call of this conversation; false where its parent or another sub-agent has it. */
   reserveCallId(callId: string): boolean;
+  /** True from the call of `run` until its result. */
+  isRunning(callId: string): boolean;
   /** Carries out the tasks of a spawn call, or continues them. */
   run(tasks: readonly Task[], context: ToolContext): Promise<ToolResult>;
   /**

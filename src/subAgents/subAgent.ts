@@ -147,7 +147,8 @@ export class SubAgent {
 
   /** Ends its run or its wait. The stop follows, and `work` returns. */
   cancel(): void {
-    if (!this.ending) void this.#opened?.conversation.cancel();
+    // A refused cancel is an error of the stop.
+    if (!this.ending) void this.#opened?.conversation.cancel().catch(() => undefined);
   }
 
   /** Ends a sub-agent that is not working. Resolves when the parent's log contains the end. */

@@ -59,6 +59,10 @@ export class SubAgentGroup {
     return this.children.some((child) => child.logState && child.canContinue);
   }
 
+  get isRunning(): boolean {
+    return this.#signal !== undefined;
+  }
+
   get isWorking(): boolean {
     return this.#working.size > 0;
   }

@@ -14,6 +14,7 @@ import {
   subAgentUsageOf,
 } from '../../machines/internal.ts';
 import { bytesOf } from '../json.ts';
+import { WAITS } from '../runtime/subAgentPort.ts';
 
 export interface SubAgentRecord {
   /** The seq of the entry that records its end. */
@@ -22,9 +23,14 @@ export interface SubAgentRecord {
   upTo: number;
 }
 
+/** A text for a call and one of its tasks. */
+const taskKey = (callId: string, taskId: string): string => JSON.stringify([callId, taskId]);
+
 export class SubAgentRecords {
   /** By call id, then by sub-agent id. */
   readonly #calls = new Map<string, Map<string, SubAgentRecord>>();
+  /** Calls of sub-agents that a person was asked about, by task. */
+  readonly #asked = new Map<string, Set<string>>();
 
   apply(entry: LogEntry): void {
     if (entry.type === 'sub-agent') {
@@ -32,6 +38,7 @@ export class SubAgentRecords {
       if (entry.phase === 'ended') record.ended ??= entry.seq;
       return;
     }
+    if (entry.type === 'tool-suspended' && entry.reason === WAITS) this.#markAsked(entry.callId, entry.payload);
     const counted = subAgentUsageOf(entry);
     const record = counted && this.recordOf(counted.callId, counted.conversationId);
     if (record) record.upTo = counted.upTo;
@@ -39,6 +46,19 @@ export class SubAgentRecords {
 
   recordOf(callId: string, id: string): SubAgentRecord | undefined {
     return this.#calls.get(callId)?.get(id);
+  }
+
+  /** The calls of this task's sub-agent that a person was asked about. */
+  askedOf(callId: string, taskId: string): string[] {
+    return [...(this.#asked.get(taskKey(callId, taskId)) ?? [])];
+  }
+
+  #markAsked(callId: string, payload: Json | undefined): void {
+    for (const { id } of waitingIn(payload)) {
+      if (typeof id !== 'string') continue;
+      const key = taskKey(callId, id);
+      this.#asked.set(key, new Set([...(this.#asked.get(key) ?? []), ...waitingCalls(payload, id)]));
+    }
   }
 
   /** The calls that spawned sub-agents, and whether some of these have not ended. */
@@ -98,8 +118,12 @@ export function waitingPlace(payload: Json | undefined, taskId: string): number 
 }
 
 function waitingOf(payload: Json | undefined, taskId: string): Fields | undefined {
+  return waitingIn(payload).find(({ id }) => id === taskId);
+}
+
+function waitingIn(payload: Json | undefined): Fields[] {
   const { waiting } = fieldsOf(payload);
-  return Array.isArray(waiting) ? waiting.map(fieldsOf).find(({ id }) => id === taskId) : undefined;
+  return Array.isArray(waiting) ? waiting.map(fieldsOf) : [];
 }
 
 /**

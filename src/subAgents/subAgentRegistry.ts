@@ -35,7 +35,7 @@ import type { SpawnProfile, SpawnProfiles } from './spawnProfile.ts';
 import { childIdOf, tasksOf } from './spawnTasks.ts';
 import { openSubAgent, requestBelow, SubAgent } from './subAgent.ts';
 import { BEGUN, Semaphore, SubAgentGroup, type WakeReason } from './subAgentGroup.ts';
-import { type CallIds, EndedCalls, SubAgentRecords, waitingCalls } from './subAgentRecords.ts';
+import { type CallIds, EndedCalls, SubAgentRecords } from './subAgentRecords.ts';
 
 interface RegistryOptions {
   id: string;
@@ -126,6 +126,10 @@ export class SubAgentRegistry implements SubAgents {
 
   reserveCallId(callId: string): boolean {
     return this.#options.callIds.reserve(this.#logState, callId);
+  }
+
+  isRunning(callId: string): boolean {
+    return this.#groups.get(callId)?.isRunning === true;
   }
 
   async run(tasks: readonly Task[], context: ToolContext): Promise<ToolResult> {
@@ -229,7 +233,7 @@ export class SubAgentRegistry implements SubAgents {
         const { runtime } = this.#options;
         const above = (): CycleRequest => requestBelow(runtime.request.of(callId), spawn);
         const { limits } = policies;
-        const asked = waitingCalls(this.#logState.calls.get(callId)?.payload, task.id);
+        const asked = this.#records.askedOf(callId, task.id);
         const opened = await openSubAgent({ id, parent, above, makeSubAgents, spawn, spent, limits, asked, openChild });
         runtime.live.join(opened.runtime.live, callId);
         this.#opened.add(opened);

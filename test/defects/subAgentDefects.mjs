@@ -41,12 +41,7 @@ export const subAgents = [
     id: 'budget',
     about: 'the usage of working sub-agents does not count for the budget',
     witness: 'test/subAgents/cost.test.ts',
-    edits: [
-      [
-        'const since = uncounted.reduce(addUsage, zeroUsage);',
-        'const since = zeroUsage;\n  void uncounted;',
-      ],
-    ],
+    edits: [['const since = uncounted.reduce(addUsage, zeroUsage);', 'const since = zeroUsage;\n  void uncounted;']],
   },
   {
     id: 'report-order',

@@ -9,11 +9,13 @@ import { engineAgentOf } from '../../src/agent.ts';
 import { createAgent, type LogEntry } from '../../src/index.ts';
 import { ModelError } from '../../src/models/model.ts';
 import { type BlobStore, blobDirectory } from '../../src/restate/blobStore.ts';
+import type { Waiting } from '../../src/restate/chain/engineAttempt.ts';
 import { CHAIN_VERSION } from '../../src/restate/chain/holdConversation.ts';
-import { INLINE_CHARACTERS } from '../../src/restate/contentStore.ts';
+import { ContentStore, INLINE_CHARACTERS } from '../../src/restate/contentStore.ts';
 import { engineObjects } from '../../src/restate/engineObjects.ts';
 import { type HubSignal, type LiveHub, processHub } from '../../src/restate/liveHub.ts';
-import type { Sdk } from '../../src/restate/objectCalls.ts';
+import { objectNames, type Sdk } from '../../src/restate/objectCalls.ts';
+import { RestateAttempt } from '../../src/restate/restateAttempt.ts';
 import { RestateStore } from '../../src/restate/restateStore.ts';
 import { scriptedModel } from '../../src/testing/index.ts';
 import { nextTurn } from '../../src/timeLimit.ts';
@@ -235,6 +237,62 @@ describe('the objects of a durable engine', () => {
     await object.handlers.hold?.(second.context);
     expect(second.answers).toMatchObject([{ error: { code } }]);
     expect(JSON.stringify([...state])).toBe(before);
+  });
+
+  it('a conversation that is removed removes its sub-agents, and no log of another conversation', async () => {
+    const { handlers } = conversationObject(processHub);
+    const parent = { conversationId: 'root', callId: 'p' };
+    const removedFrom = async (of: string | undefined, first: object, more: [string, unknown][] = []) => {
+      const { context, state } = contextOf([], new Map<string, unknown>([['length', 1], ['e/0', first], ...more]));
+      const sent: object[] = [];
+      const whole = {
+        ...context,
+        stateKeys: async () => [...state.keys()],
+        clearAll: () => state.clear(),
+        genericSend: ({ key, method, parameter }: { key: string; method: string; parameter: object }) =>
+          void (method === 'remove' && sent.push({ key, parameter })),
+      };
+      await handlers.remove?.(whole, of === undefined ? undefined : { of });
+      return { isRemoved: state.size === 0, sent };
+    };
+    const child = { type: 'conversation', seq: 0, parent };
+    expect(await removedFrom('root', child)).toEqual({ isRemoved: true, sent: [] });
+    expect(await removedFrom('other', child)).toEqual({ isRemoved: false, sent: [] });
+    expect(await removedFrom('root', { type: 'conversation', seq: 0 })).toEqual({ isRemoved: false, sent: [] });
+    expect(await removedFrom(undefined, { type: 'conversation', seq: 0 }, [['s/sub-1', true]])).toEqual({
+      isRemoved: true,
+      sent: [{ key: 'sub-1', parameter: { of: 'one' } }],
+    });
+  });
+
+  it('a conversation that asks a sub-agent remembers it, and one that reports to its parent does not', async () => {
+    const { context, state } = contextOf([]);
+    const attempt = new RestateAttempt({
+      sdk,
+      ctx: context as never,
+      names: objectNames('test'),
+      hub: processHub,
+      contentsOf: (id) => new ContentStore(undefined, id),
+    });
+    attempt.tell('parent', { of: 'one', news: { kind: 'rest' } });
+    attempt.tell('sub-1', { act: { type: 'cancel', actId: 'a' }, to: 'a', place: {} } as unknown as Waiting);
+    await attempt.sent();
+    expect([...state.keys()]).toEqual(['s/sub-1']);
+  });
+
+  it.each([
+    [new Map<string, unknown>(), { length: 0, version: 0, isUnderWay: false }],
+    [
+      new Map<string, unknown>([
+        ['length', 2],
+        ['version', 3],
+        ['carried', { version: 3, pages: 1 }],
+      ]),
+      { length: 2, version: 3, isUnderWay: true },
+    ],
+  ])('the parent of a sub-agent learns whether another invocation continues it', async (state, expected) => {
+    const { context } = contextOf([], state);
+    expect(await conversationObject(processHub).handlers.state?.(context)).toEqual(expected);
   });
 
   it('the index writes its rows into the list of the store too, in a step of its own', async () => {

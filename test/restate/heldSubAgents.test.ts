@@ -44,7 +44,7 @@ function held({ hasBudget = false } = {}) {
       receivers.set(id, receive);
       return () => void receivers.delete(id);
     },
-    log: [],
+    log: [{ type: 'conversation', cwd: '/home', owner: 'somebody' } as unknown as LogEntry],
     logState: () => undefined,
     prefix: () => 'opened',
     hasBudget,
@@ -100,6 +100,23 @@ describe('a conversation that was left', () => {
     expect(heldAgents.next).toBeUndefined();
   });
 
+  it('asks its sub-agents nothing any more, and does not change the ids of what the next opening asks', async () => {
+    const idOfCancel = async (isAskedBefore: boolean): Promise<unknown> => {
+      const { heldAgents, sent, open, sendAll } = held();
+      const { conversation: before } = await open('child');
+      void before.send('task');
+      sendAll();
+      heldAgents.leave();
+      const { conversation } = await open('child');
+      if (isAskedBefore) void before.cancel();
+      expect(heldAgents.asked).toEqual([]);
+      void conversation.cancel();
+      sendAll();
+      return (sent.at(-1) as { waiting: WaitingAct }).waiting.to;
+    };
+    expect(await idOfCancel(true)).toBe(await idOfCancel(false));
+  });
+
   it('and that is open again sends a task that was not sent, and waits for one that was', async () => {
     const { heldAgents, sent, open, sendAll, take, read } = held();
     const [first, second] = [await open('first'), await open('second')];
@@ -133,6 +150,62 @@ describe('a sub-agent in another place', () => {
     take('child', { kind: 'answer', to, answer: { error } }, { kind: 'rest' });
     expect(conversation.status).toBe('idle');
     expect(await result).toEqual({ termination: 'Error', error });
+    const again = conversation.resume();
+    sendAll();
+    const { to: resumed } = (sent[1] as { waiting: WaitingAct }).waiting;
+    const end = { termination: 'NaturalEnd' } as const;
+    take('child', { kind: 'answer', to: resumed, answer: { value: {} } }, { kind: 'rest', end });
+    expect(await again.result).toEqual(end);
+  });
+
+  it('learns what the others have spent once at a time, and at the end what they have spent since', async () => {
+    const { heldAgents, sent, open, sendAll, take } = held({ hasBudget: true });
+    const [first] = [await open('first'), await open('second')];
+    void first.conversation.send('task');
+    sendAll();
+    const usage = { inputTokens: 1, outputTokens: 1 };
+    const spend = (...places: number[]): void => {
+      for (const seq of places)
+        take(
+          'second',
+          entries(entry(seq, { type: 'model-reply', turn: 1, model: 'm', finish: 'stop', usage, costUsd: null })),
+        );
+    };
+    const answer = (): void => {
+      const { to } = (sent.at(-1) as { waiting: WaitingAct }).waiting;
+      take('first', { kind: 'answer', to, answer: { value: {} } });
+    };
+    spend(0, 1);
+    expect(heldAgents.asked).toHaveLength(1);
+    sendAll();
+    spend(2, 3, 4);
+    expect(heldAgents.asked).toEqual([]);
+    answer();
+    expect(heldAgents.asked).toHaveLength(1);
+    sendAll();
+    answer();
+    expect(heldAgents.asked).toEqual([]);
+    spend(5);
+    expect(heldAgents.asked).toHaveLength(1);
+  });
+
+  it('is told again what the others have spent after its conversation was left', async () => {
+    const { heldAgents, open, sendAll, take } = held({ hasBudget: true });
+    const [first] = [await open('first'), await open('second')];
+    void first.conversation.send('task');
+    sendAll();
+    const usage = { inputTokens: 1, outputTokens: 1 };
+    const spend = (seq: number): void =>
+      take(
+        'second',
+        entries(entry(seq, { type: 'model-reply', turn: 1, model: 'm', finish: 'stop', usage, costUsd: null })),
+      );
+    spend(0);
+    heldAgents.leave();
+    await open('first');
+    await open('second');
+    spend(1);
+    expect(heldAgents.asked).toHaveLength(1);
   });
 
   it('has another name for a call whose id another sub-agent has, and decisions reach it under its own', async () => {
@@ -147,13 +220,62 @@ describe('a sub-agent in another place', () => {
       id: 'second',
       waiting: { act: { type: 'decide', decision: { callId: 'c' } } },
     });
+    void second.conversation.settle('c~2', { retry: true });
+    sendAll();
+    expect(sent.at(-1)).toMatchObject({ id: 'second', waiting: { act: { type: 'settle', callId: 'c' } } });
+    const decision = { callId: 'c', suspension: 1, action: 'approve' };
+    take('second', entries(entry(2, { type: 'decision', callId: 'c', suspension: 1, decision })));
+    const { decisions } = second.runtime.logState.calls.get('c~2') ?? {};
+    expect(decisions?.get(1)).toEqual({ ...decision, callId: 'c~2' });
   });
 
-  it('keeps the name of a call that a person was asked about', async () => {
+  it('answers each of two equal decisions', async () => {
+    const { sent, open, sendAll, take } = held();
+    const { conversation } = await open('child');
+    const decision = { callId: 'c', suspension: 1, action: 'approve' } as const;
+    const receipts = [conversation.decide(decision), conversation.decide(decision)];
+    sendAll();
+    for (const [index, { waiting }] of sent.entries()) {
+      const { to } = waiting as WaitingAct;
+      take('child', { kind: 'answer', to, answer: { value: { receipt: ['applied', 'duplicate'][index] ?? '' } } });
+    }
+    expect(await Promise.all(receipts)).toEqual(['applied', 'duplicate']);
+  });
+
+  it('learns the ids of the other calls, also those of a sub-agent that is open again', async () => {
+    const { heldAgents, sent, open, sendAll, take } = held();
+    const [first] = [await open('first'), await open('second')];
+    take('first', entries(called(0, 'c')));
+    take('second', entries(called(0, 'd')));
+    const idsBeside = (): readonly string[] | undefined =>
+      (sent.at(-1) as { waiting: WaitingAct }).waiting.place?.taken;
+    await first.conversation.close();
+    void (await open('second')).conversation.send('task');
+    sendAll();
+    expect(idsBeside()).toEqual([]);
+    heldAgents.leave();
+    await open('first');
+    void (await open('third')).conversation.send('task');
+    sendAll();
+    expect(idsBeside()).toEqual(['c', 'd']);
+  });
+
+  it('receives the place of its parent, and how much of its log the parent has', async () => {
+    const { sent, open, sendAll, take } = held();
+    const { conversation } = await open('child');
+    take('child', entries(called(0, 'c')));
+    void conversation.send('task');
+    sendAll();
+    const { act, place } = (sent[0] as { waiting: WaitingAct }).waiting;
+    expect(act).toMatchObject({ type: 'send', options: { messageId: 'child-task' } });
+    expect(place).toMatchObject({ upTo: 1, owner: 'somebody', cwd: '/home', parent: { callId: 'p' } });
+  });
+
+  it.each(['c~2', 'c~3', 'c~11'])('keeps the name of a call that a person was asked about: %s', async (name) => {
     const { open, take } = held();
-    const { conversation } = await open('child', ['c~2']);
+    const { conversation } = await open('child', ['c~', 'd~2', 'cc~2', name]);
     take('child', entries(called(0, 'c'), suspended(1, 'c')));
-    expect(conversation.pending.map(({ callId }) => callId)).toEqual(['c~2']);
+    expect(conversation.pending.map(({ callId }) => callId)).toEqual([name]);
   });
 
   it('shows its live signals in the conversation of its parent, until the parent is left or needs it no more', async () => {

@@ -17,6 +17,7 @@ import {
   type SubAgentPlace,
   type Waiting,
   type WaitingAct,
+  type WaitingNews,
 } from './engineAttempt.ts';
 
 type Same = 'attempt' | 'conversationId' | 'signal' | 'charactersMost' | 'blobs';
@@ -186,12 +187,9 @@ export class ContinuedAttempt implements Pick<EngineAttempt, Same | Repeated> {
   tell(id: string, waiting: Waiting): void {
     if (!this.#isOwn) return;
     const last = this.#untold.at(-1);
-    const before = last && isNews(last.waiting) ? last.waiting.news : undefined;
-    const entries = isNews(waiting) && waiting.news.kind === 'entries' ? waiting.news.entries : undefined;
-    if (last?.id === id && before?.kind === 'entries' && entries && isNews(waiting) && isShort(before.entries)) {
-      const news = { kind: 'entries' as const, entries: [...before.entries, ...entries] };
-      last.waiting = { of: waiting.of, news };
-    } else this.#untold.push({ id, waiting });
+    const joined = last?.id === id ? joinedNews(last.waiting, waiting) : undefined;
+    if (last && joined) last.waiting = joined;
+    else this.#untold.push({ id, waiting });
   }
 
   /** Sends what was told so far. */
@@ -237,7 +235,16 @@ export class ContinuedAttempt implements Pick<EngineAttempt, Same | Repeated> {
 }
 
 /** An engine takes no message of any size. */
-const isShort = (entries: readonly LogEntry[]): boolean => JSON.stringify(entries).length < 50_000;
+const JOINED_CHARACTERS = 50_000;
+
+function joinedNews(before: Waiting, after: Waiting): WaitingNews | undefined {
+  if (!isNews(before) || !isNews(after) || before.news.kind !== 'entries' || after.news.kind !== 'entries')
+    return undefined;
+  const entries = [...before.news.entries, ...after.news.entries];
+  return JSON.stringify(entries).length > JOINED_CHARACTERS
+    ? undefined
+    : { of: after.of, news: { kind: 'entries', entries } };
+}
 
 /** The acts that the invocations before this one have taken. */
 const actsIn = ({ lines }: CarriedRun): WaitingAct[] =>

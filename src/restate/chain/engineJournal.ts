@@ -32,6 +32,8 @@ export interface EngineJournalOptions {
    * True for a call that only opens sub-agents and waits for them. It runs in each attempt, also while recorded deliveries are repeated.
    */
   isLocal(request: EffectRequest): boolean;
+  /** A local effect has begun its work. */
+  hasBegun(request: EffectRequest): boolean;
   /** A model call that nothing accompanies may wait for another invocation. */
   mayWait(): boolean;
   /** The engine waits for the timer, and `elapsed` is called. */
@@ -198,6 +200,21 @@ export class EngineJournal implements Journal {
   /** Takes completions that have arrived while recorded deliveries are repeated. An effect that waits for an earlier one then begins. */
   keep(): void {
     for (let delivery = this.#taken(); delivery; delivery = this.#taken()) this.#kept.push(delivery);
+  }
+
+  /** There are local effects. */
+  get hasLocal(): boolean {
+    return [...this.#open.values()].some(({ isLocal }) => isLocal);
+  }
+
+  /** Some of them have neither begun their work nor ended. */
+  get hasUnbegun(): boolean {
+    const waiting = [...this.#open.values()].filter(
+      ({ request, isLocal }) => isLocal && !this.#options.hasBegun(request),
+    );
+    if (waiting.length === 0) return false;
+    this.keep();
+    return waiting.some(({ request }) => !this.#kept.some(({ completion }) => isOf(completion, request.id)));
   }
 
   /** Delivers a delivery that the engine has recorded. */

@@ -8,7 +8,7 @@ import { carryOutHere } from '../../conversation/served/remoteActs.ts';
 import { RunchartError, thrownMessage } from '../../errors.ts';
 import { type Act, type ActAnswer, refuseOtherOwner } from '../../stores/logStore.ts';
 import { isNews, type Waiting, type WaitingAct, type WaitingNews } from './engineAttempt.ts';
-import type { ParentConversation } from './parentConversation.ts';
+import { type ParentConversation, refuseChange } from './parentConversation.ts';
 
 interface Holder {
   readonly log: readonly LogEntry[];
@@ -105,7 +105,7 @@ export class HeldActs {
         if (typeof act.owner === 'string') refuseOtherOwner(log[0], act.owner);
         return { value: { entries: log.length } };
       }
-      if (!isOfParent) this.#holder.parent()?.checkClient(act);
+      if (!isOfParent) refuseChange(log, act);
       return { value: await carryOutHere(conversation, this.#holder.ofContinued(act)) };
     } catch (error) {
       const code = RunchartError.isRunchartError(error) ? error.code : 'internal';

@@ -169,6 +169,7 @@ export class HeldConversation {
   async next(): Promise<ChainItem> {
     this.#isLive = true;
     this.#member.journal?.goLive();
+    await this.#member.begun();
     for (;;) {
       this.#options.attempt.signal.throwIfAborted();
       this.#hasNews = false;
@@ -176,8 +177,7 @@ export class HeldConversation {
       const item = this.#due() ?? (await this.#atRest()) ?? this.#handingOver();
       if (item) return item;
       const isSettling = this.#isSettling;
-      const ms = isSettling ? SETTLING_MS : this.#options.beatMs;
-      if (this.#hasNews || (await this.#woken(ms)) || isSettling) continue;
+      if (this.#hasNews || (await this.#woken(isSettling ? SETTLING_MS : this.#options.beatMs)) || isSettling) continue;
       return this.#item({ kind: this.#isTimed ? 'waiting' : 'beat' });
     }
   }
@@ -338,6 +338,7 @@ export class HeldConversation {
 
   /** Sends the conversation the acts that it had before this item, and waits until the events before the item are repeated. */
   async #repeatUntil(item: ChainItem): Promise<void> {
+    await this.#member.begun();
     this.#inbox.give(item.acts);
     const hasCome = (): boolean => {
       const { journal } = this.#member;

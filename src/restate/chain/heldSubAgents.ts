@@ -4,6 +4,7 @@
  * the same order.
  */
 import { type LogEntry, type LogState, usageOf } from '../../../machines/internal.ts';
+import { parentIdOf } from '../../conversation/open.ts';
 import type { AgentProfile, ChildRequest, OpenChild, OpenedChild } from '../../runtime/subAgentPort.ts';
 import type { Act } from '../../stores/logStore.ts';
 import { nextTurn } from '../../timeLimit.ts';
@@ -13,7 +14,9 @@ import { type FollowLive, RemoteSubAgent } from './remoteSubAgent.ts';
 
 interface Opening {
   readonly id: string;
-  /** Opens it with its log. Undefined for a log that has been read before. */
+  /** An error for the log of another conversation. */
+  refusalOf(entries: readonly LogEntry[]): Error | undefined;
+  /** Opens it. `entries`: of its log, if it was read now. */
   begin(entries: readonly LogEntry[], sub: RemoteSubAgent): void;
   refuse(error: unknown): void;
 }
@@ -29,6 +32,15 @@ interface Parent {
   prefix(): string;
   /** Tokens or cost are limited. */
   hasBudget: boolean;
+}
+
+function refusalOf(entries: readonly LogEntry[], request: ChildRequest): Error | undefined {
+  try {
+    parentIdOf(entries, request);
+    return undefined;
+  } catch (error) {
+    return error as Error;
+  }
 }
 
 /** A sub-agent avoids the ids of so many other calls by itself. */
@@ -85,7 +97,6 @@ export class HeldSubAgents {
 
   #below(request: ChildRequest, profile: AgentProfile): Promise<OpenedChild> {
     const { id } = request;
-    const opening = this.#openings;
     return new Promise((resolve, reject) => {
       const begin = (entries: readonly LogEntry[], sub: RemoteSubAgent): void => {
         const surroundings = {
@@ -94,14 +105,13 @@ export class HeldSubAgents {
           asked: new Set(request.asked),
           prefix: this.#parent.prefix(),
           ask: (act: Act) => {
-            if (opening !== this.#openings) return;
             this.#asked.push({ sub, request, act });
             this.#parent.tell();
           },
         };
         resolve(sub.opened(surroundings, profile, entries));
       };
-      this.#openings.push({ id, begin, refuse: reject });
+      this.#openings.push({ id, refusalOf: (entries) => refusalOf(entries, request), begin, refuse: reject });
       this.#requested();
       this.#parent.tell();
     });
@@ -115,9 +125,13 @@ export class HeldSubAgents {
     try {
       const before = this.#open.get(id);
       const { entries, isUnderWay = false } = before ? { entries: [] } : await this.#parent.attempt.readLog(id);
-      const sub = before ?? new RemoteSubAgent(isUnderWay);
-      this.#open.set(id, sub);
-      opening?.begin(entries, sub);
+      const refusal = opening?.refusalOf(entries);
+      if (opening && refusal) opening.refuse(refusal);
+      else {
+        const sub = before ?? new RemoteSubAgent(isUnderWay);
+        this.#open.set(id, sub);
+        opening?.begin(entries, sub);
+      }
       await nextTurn();
     } finally {
       this.#isOpening = false;

@@ -15,6 +15,7 @@ import {
   type EngineAttempt,
   isNews,
   type SubAgentNews,
+  type SubAgentPlace,
   type Waiting,
 } from './engineAttempt.ts';
 import { HeldConversation } from './heldConversation.ts';
@@ -149,23 +150,29 @@ function refusalOf(
   return written > version ? otherVersion(written, version) : undefined;
 }
 
-/** The log stays as it is: a worker that can open the conversation carries out the next acts. */
+/**
+ * The log stays as it is: a worker that can open the conversation carries out the next acts. Nobody else asks a sub-agent, so the parent
+ * receives the end of a run that was left.
+ */
 function refuse(
   attempt: ContinuedAttempt,
   acts: readonly Waiting[],
   { code, message }: { code: string; message: string },
 ): void {
-  const answer = { error: { code, message } };
-  for (const waiting of acts) {
+  const error = { code, message };
+  const tell = (place: SubAgentPlace, news: SubAgentNews): void =>
+    attempt.tell(place.parent.conversationId, { of: attempt.conversationId, news });
+  const { leftPlace, left = [] } = attempt;
+  for (const waiting of [...(leftPlace ? left : []), ...acts]) {
     if (isNews(waiting)) continue;
     const { to, place } = waiting;
-    const tell = (news: SubAgentNews): void =>
-      attempt.tell(place?.parent.conversationId ?? '', { of: attempt.conversationId, news });
-    if (!place) attempt.answer(to, answer);
+    if (!place) attempt.answer(to, { error });
     else {
-      tell({ kind: 'answer', to, answer });
-      tell({ kind: 'rest' });
+      tell(place, { kind: 'answer', to, answer: { error } });
+      tell(place, { kind: 'rest' });
     }
   }
-  attempt.tellNow();
+  if (!leftPlace) return attempt.tellNow();
+  tell(leftPlace, { kind: 'rest', end: { termination: 'Error', error } });
+  attempt.end();
 }

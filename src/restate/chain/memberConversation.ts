@@ -9,8 +9,12 @@ import { platformPorts } from '../../runtime/hostPorts.ts';
 import { spawnOf } from '../../runtime/subAgentPort.ts';
 import { checkMediaType } from '../../stores/blobReference.ts';
 import type { LogHandle } from '../../stores/logStore.ts';
+import { nextTurn } from '../../timeLimit.ts';
 import type { ContinuedAttempt } from './continuedAttempt.ts';
 import { EngineJournal } from './engineJournal.ts';
+
+/** The longest time in which a call that spawns sub-agents begins. */
+const BEGIN_MS = 10_000;
 
 export interface MemberSurroundings {
   attempt: Pick<ContinuedAttempt, 'blobs' | 'charactersMost' | 'startTimer'>;
@@ -66,6 +70,8 @@ export class MemberConversation {
             now: platformPorts.now,
             mayRepeat: (request) => request.kind !== 'tool' || this.#isIdempotent(request.callId),
             isLocal: (request) => this.#spawns(request),
+            hasBegun: (request) =>
+              request.kind === 'tool' && this.runtime?.subAgents?.isRunning(request.callId) === true,
             mayWait: () => this.#with.mayWait(),
             startTimer: (id, until) => this.#with.attempt.startTimer({ id, until }),
             cycleMs: () => this.runtime?.logState.cycleMs ?? 0,
@@ -77,6 +83,16 @@ export class MemberConversation {
         },
       },
     };
+  }
+
+  /**
+   * Resolves when the calls that spawn sub-agents have begun. What they do follows from the next items, so they begin before these in each
+   * attempt.
+   */
+  async begun(): Promise<void> {
+    const end = platformPorts.now() + BEGIN_MS;
+    while (this.journal?.hasUnbegun && platformPorts.now() < end) await nextTurn();
+    if (this.journal?.hasLocal) await nextTurn();
   }
 
   /** No effect and no command is under way. */

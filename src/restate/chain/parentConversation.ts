@@ -88,13 +88,13 @@ export class ParentConversation {
       ...(error && { error: { code: error.code, message: error.message } }),
     };
   }
+}
 
-  /** Throws ConfigurationError for an act of a client that would change the sub-agent. */
-  checkClient({ type }: Act): void {
-    const { conversationId } = this.#place.parent;
-    if (!READS.has(type))
-      throw new ConfigurationError(
-        `${this.#attempt.conversationId} is a sub-agent of ${conversationId}: act there; here it can only be read`,
-      );
-  }
+/** Throws ConfigurationError for an act of a client that would change a sub-agent. */
+export function refuseChange([first]: readonly LogEntry[], { type }: Act): void {
+  if (first?.type !== 'conversation' || !first.parent || READS.has(type)) return;
+  const { conversationId, parent } = first;
+  throw new ConfigurationError(
+    `${conversationId} is a sub-agent of ${parent.conversationId}: act there; here it can only be read`,
+  );
 }

@@ -50,7 +50,7 @@ interface Surroundings {
   prefix: string;
 }
 
-export class RemoteSubAgent implements ChildConversation {
+export class RemoteSubAgent {
   readonly #entries: LogEntry[] = [];
   readonly #logState: LogState = emptyLogState();
   /** The names of its calls in the parent, where they differ. */
@@ -61,40 +61,38 @@ export class RemoteSubAgent implements ChildConversation {
   #surroundings: Surroundings | undefined;
   #subAgents: SubAgents | undefined;
   #listeners: ((entry: LogEntry) => void)[] = [];
-  /** The number of acts with the same content. */
-  readonly #acts = new Map<string, number>();
   /** Acts that make it work, until it rests after their answers. */
   readonly #working = new Map<string, { isAnswered: boolean }>();
   #refusal: RunEnd['error'];
   #unfollow: () => void = () => {};
-  #rested: ((end: RunEnd) => void)[] = [];
-  #answered = new Map<string, (answer: ActAnswer) => void>();
+  /** Of the last opening of the parent. */
+  #child: OpenedSubAgent | undefined;
 
   /** `isWorking`: it was asked to work before. */
   constructor(isWorking: boolean) {
     if (isWorking) this.#working.set('', { isAnswered: true });
   }
 
-  /** The conversation of the parent is open, perhaps again. Then whoever waited before waits no longer. */
+  /** The conversation of the parent is open, perhaps again. */
   opened(
     surroundings: Surroundings,
     { makeSubAgents, policies }: AgentProfile,
     entries: readonly LogEntry[],
   ): OpenedChild {
+    this.left();
     this.#surroundings = surroundings;
     this.isClosed = false;
     this.#listeners = [];
-    this.#rested = [];
-    this.#answered = new Map();
     const { request, followLive } = surroundings;
     const runtime = this.#core();
-    this.left();
+    const child = new OpenedSubAgent(this, surroundings);
+    this.#child = child;
     this.#unfollow = followLive(request.id, (signal) => runtime.live.next(signal));
     const openChild = () => Promise.reject(new Error('a sub-agent has no sub-agents'));
     // The parent's ids of calls are in there.
     this.#subAgents = makeSubAgents?.({ id: request.id, runtime, policies, openChild });
     for (const entry of entries) this.#apply(entry);
-    return { conversation: this, runtime };
+    return { conversation: child, runtime };
   }
 
   get #with(): Surroundings {
@@ -154,43 +152,23 @@ export class RemoteSubAgent implements ChildConversation {
     return this.#logState.cycle === 'suspended' ? 'waiting' : 'idle';
   }
 
-  /** A repeated task has the same id, so it is carried out once. */
-  send(task: string): ChildRun {
-    return this.#work({ type: 'send', content: task, options: { messageId: `${this.#with.request.id}-task` } });
-  }
-
-  resume(): ChildRun {
-    return this.#work({ type: 'resume' });
-  }
-
-  async decide(decision: Decision): Promise<DecisionReceipt> {
-    const callId = this.#ownId(decision.callId);
-    return (
-      (await this.#ask({ type: 'decide', decision: { ...decision, callId } as unknown as Json })) as {
-        receipt: DecisionReceipt;
-      }
-    ).receipt;
-  }
-
-  async settle(callId: string, how: Settlement): Promise<'applied' | 'unknown'> {
-    const act = { type: 'settle', callId: this.#ownId(callId), how: how as unknown as Json };
-    return ((await this.#ask(act)) as { receipt: 'applied' | 'unknown' }).receipt;
-  }
-
-  async cancel(): Promise<void> {
-    if (this.status !== 'idle') await this.#ask({ type: 'cancel' });
-  }
-
-  /** The object that runs it holds its log. */
-  async close(): Promise<void> {
+  /** Its parent needs it no more. The object that runs it holds its log. */
+  closed(): void {
     this.isClosed = true;
     this.left();
   }
 
-  /** Its live signals are no longer received. */
+  /** The conversation of the parent was left: what is still under way there asks nothing any more. */
   left(): void {
+    this.#child?.leave();
     this.#unfollow();
     this.#unfollow = () => {};
+  }
+
+  /** An act of this id makes it work. */
+  begin(actId: string): void {
+    this.#working.set(actId, { isAnswered: false });
+    this.#refusal = undefined;
   }
 
   /** The act was not sent. */
@@ -198,45 +176,13 @@ export class RemoteSubAgent implements ChildConversation {
     this.#working.delete(actId);
   }
 
-  /** Its usage has changed that of the family. */
+  /** The usage of the others has changed. */
   tellSpent(): void {
-    if (this.isWorking) this.#with.ask({ type: 'spent', actId: this.#idFor({ type: 'spent' }) });
-  }
-
-  #work(act: Asked): ChildRun {
-    const result = new Promise<RunEnd>((resolve) => this.#rested.push(resolve));
-    // Where the parent has lost a tool, its sub-agents still work.
-    if (!this.isWorking) {
-      const actId = this.#idFor(act);
-      this.#working.set(actId, { isAnswered: false });
-      this.#refusal = undefined;
-      this.#with.ask({ ...act, ...(act.type === 'resume' && { resumptionId: actId }), actId });
-    }
-    return { result };
-  }
-
-  /** Rejects with the error that the act led to. */
-  async #ask(act: Asked): Promise<unknown> {
-    const actId = this.#idFor(act);
-    const answered = new Promise<ActAnswer>((resolve) => this.#answered.set(actId, resolve));
-    this.#with.ask({ ...act, actId });
-    const answer = await answered;
-    if ('value' in answer) return answer.value;
-    throw errorOfCode(answer.error.code, answer.error.message);
-  }
-
-  /** The same in each attempt, also where people decide at the same time. */
-  #idFor(act: Asked): string {
-    const { prefix, request } = this.#with;
-    const name = `${prefix}-${request.id}-${act.type}-${hash(canonical(act))}`;
-    const count = (this.#acts.get(name) ?? 0) + 1;
-    this.#acts.set(name, count);
-    return `${name}-${count}`;
+    if (this.isWorking) this.#child?.tellSpent();
   }
 
   #takeAnswer(to: string, answer: ActAnswer): void {
-    this.#answered.get(to)?.(answer);
-    this.#answered.delete(to);
+    this.#child?.answered(to, answer);
     const work = this.#working.get(to);
     if (!work) return;
     work.isAnswered = true;
@@ -247,7 +193,7 @@ export class RemoteSubAgent implements ChildConversation {
     for (const [actId, { isAnswered }] of this.#working) if (isAnswered) this.#working.delete(actId);
     if (this.isWorking) return;
     const error = this.#refusal;
-    for (const resolve of this.#rested.splice(0)) resolve(error ? { termination: 'Error', error } : end);
+    this.#child?.rested(error ? { termination: 'Error', error } : end);
   }
 
   #apply(stored: LogEntry): void {
@@ -276,15 +222,124 @@ export class RemoteSubAgent implements ChildConversation {
   #nameFor(callId: string): string {
     const { asked } = this.#with;
     const isFree = (id: string): boolean => this.#subAgents?.reserveCallId(id) !== false;
-    const others = Array.from({ length: asked.size }, (_, index) => `${callId}~${index + 2}`);
-    let name = [callId, ...others].find((id) => asked.has(id)) ?? callId;
+    const isNameOf = (id: string): boolean => id.startsWith(`${callId}~`) && /^\d+$/.test(id.slice(callId.length + 1));
+    let name = asked.has(callId) ? callId : ([...asked].find(isNameOf) ?? callId);
     for (let count = 2; !asked.has(name) && !isFree(name); count += 1) name = `${callId}~${count}`;
     if (name !== callId) this.#names.set(callId, name);
     return name;
   }
 
-  #ownId(name: string): string {
+  /** The id that the sub-agent has for a call. */
+  ownId(name: string): string {
     for (const [callId, shown] of this.#names) if (shown === name) return callId;
     return name;
+  }
+}
+
+/** What one opening of the parent asks of the sub-agent. After it was left, its promises stay open. */
+class OpenedSubAgent implements ChildConversation {
+  readonly #of: RemoteSubAgent;
+  readonly #with: Surroundings;
+  /** The number of acts with the same content. */
+  readonly #acts = new Map<string, number>();
+  readonly #answered = new Map<string, (answer: ActAnswer) => void>();
+  #rested: ((end: RunEnd) => void)[] = [];
+  /** The act with the usage of the family, until its answer. `isStale`: there is more usage since. */
+  #spent: { actId: string; isStale: boolean } | undefined;
+  #isLeft = false;
+
+  constructor(of: RemoteSubAgent, surroundings: Surroundings) {
+    this.#of = of;
+    this.#with = surroundings;
+  }
+
+  get pending(): readonly PendingCall[] {
+    return this.#of.pending;
+  }
+
+  get unsettled(): readonly PendingCall[] {
+    return this.#of.unsettled;
+  }
+
+  get status(): ConversationStatus {
+    return this.#of.status;
+  }
+
+  /** A repeated task has the same id, so it is carried out once. */
+  send(task: string): ChildRun {
+    return this.#work({ type: 'send', content: task, options: { messageId: `${this.#with.request.id}-task` } });
+  }
+
+  resume(): ChildRun {
+    return this.#work({ type: 'resume' });
+  }
+
+  async decide(decision: Decision): Promise<DecisionReceipt> {
+    const own: Decision = { ...decision, callId: this.#of.ownId(decision.callId) };
+    const { receipt } = await this.#ask({ type: 'decide', decision: own as unknown as Json });
+    return receipt as DecisionReceipt;
+  }
+
+  async settle(callId: string, how: Settlement): Promise<'applied' | 'unknown'> {
+    const act = { type: 'settle', callId: this.#of.ownId(callId), how: how as unknown as Json };
+    return (await this.#ask(act)).receipt as 'applied' | 'unknown';
+  }
+
+  async cancel(): Promise<void> {
+    if (this.status !== 'idle') await this.#ask({ type: 'cancel' });
+  }
+
+  async close(): Promise<void> {
+    if (!this.#isLeft) this.#of.closed();
+  }
+
+  leave(): void {
+    this.#isLeft = true;
+  }
+
+  /** One act is under way at a time, so many sub-agents need few acts. */
+  tellSpent(): void {
+    if (this.#spent) this.#spent.isStale = true;
+    else this.#spent = { actId: this.#send({ type: 'spent' }), isStale: false };
+  }
+
+  answered(to: string, answer: ActAnswer): void {
+    this.#answered.get(to)?.(answer);
+    this.#answered.delete(to);
+    if (to !== this.#spent?.actId) return;
+    const { isStale } = this.#spent;
+    this.#spent = undefined;
+    if (isStale) this.#of.tellSpent();
+  }
+
+  rested(end: RunEnd): void {
+    for (const resolve of this.#rested.splice(0)) resolve(end);
+  }
+
+  #work(act: Asked): ChildRun {
+    const result = new Promise<RunEnd>((resolve) => this.#rested.push(resolve));
+    // Where the parent has lost a tool, its sub-agents still work.
+    if (!this.#of.isWorking && !this.#isLeft) this.#of.begin(this.#send(act));
+    return { result };
+  }
+
+  /** Rejects with the error that the act led to. */
+  async #ask(act: Asked): Promise<{ readonly [key: string]: Json }> {
+    const answered = new Promise<ActAnswer>((resolve) => this.#answered.set(this.#send(act), resolve));
+    const answer = await answered;
+    if ('value' in answer) return answer.value as { readonly [key: string]: Json };
+    throw errorOfCode(answer.error.code, answer.error.message);
+  }
+
+  /** Returns the id of the act. It is the same in each attempt, also where people decide at the same time. */
+  #send(act: Asked): string {
+    if (this.#isLeft) return '';
+    const { prefix, request, ask } = this.#with;
+    const name = `${prefix}-${request.id}-${act.type}-${hash(canonical(act))}`;
+    const count = (this.#acts.get(name) ?? 0) + 1;
+    this.#acts.set(name, count);
+    const actId = `${name}-${count}`;
+    ask({ ...act, ...(act.type === 'resume' && { resumptionId: actId }), actId });
+    return actId;
   }
 }

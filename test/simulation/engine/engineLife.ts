@@ -129,7 +129,7 @@ function modelOf(
         await nextTurn();
       }
       if (wanted === 0) yield { type: 'text-delta', text: 'the end' };
-      yield { type: 'finish', reason: wanted > 0 ? 'tool-calls' : 'stop' };
+      yield { type: 'finish', reason: wanted > 0 ? 'tool-calls' : 'stop', usage: { inputTokens: 1, outputTokens: 1 } };
     },
   };
 }
@@ -226,7 +226,12 @@ export async function simulateEngine(life: EngineLife): Promise<EngineReport> {
     model: modelOf(seeded(seed + 2_000_003), broken, { odds: () => life.hasTimers === true && timed.odds(0.25) }),
     tools: [...tools.all(), ...(life.hasSubAgents ? [subAgents({ limits: { turns: 3 } })] : [])],
     policies: {
-      limits: { turns: 8, runMs: life.hasTimers ? timed.one<number | false>([false, 50, 5000]) : false },
+      // With a limit, sub-agents receive what the others have spent.
+      limits: {
+        turns: 8,
+        ...(life.hasSubAgents && { tokens: 1_000_000 }),
+        runMs: life.hasTimers ? timed.one<number | false>([false, 50, 5000]) : false,
+      },
       ...(life.hasTimers && { modelRetry: retry, toolRetry: retry }),
       onRestart: life.onRestart ?? seeded(seed + 4_000_003).one(['idle', 'replayDecided', 'resume']),
       toolExecution: chance.one<'parallel' | 'sequential'>(['parallel', 'sequential']),
@@ -241,15 +246,17 @@ export async function simulateEngine(life: EngineLife): Promise<EngineReport> {
     chance: seeded(seed + 3_000_003),
     conversationId: ID,
     deaths: deaths ?? chance.one([0, 0.05, 0.1, 0.2]),
-    hold: (invocation) =>
-      holdConversation({
-        agent: engine.invocations > sameAgent ? other : agent,
+    hold: (invocation) => {
+      const { invocations } = engine.member(invocation.conversationId);
+      return holdConversation({
+        agent: invocations > sameAgent ? other : agent,
         invocation: spoil(invocation),
         repliesMost,
         ...(life.hasTimers && { beatMs: 3 }),
         // Each invocation stays with the version that began it.
-        version: engine.invocations > sameVersion ? 2 : 1,
-      }),
+        version: invocations > sameVersion ? 2 : 1,
+      });
+    },
     broken,
   });
   const people = new People(chance, engine);
