@@ -1,6 +1,7 @@
 /**
  * `kill -9` of the worker or of the server at points of a run with three tools, spread evenly over its duration: each run ends, no tool
- * with a result runs again, and a watcher receives every entry once. `node test/restate/killRounds.ts --target worker --rounds 20`.
+ * with a result runs again, and a watcher receives every entry once. `node test/restate/killRounds.ts --target worker --rounds 20`. With
+ * `--agents`, two sub-agents have two tools each.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,18 +10,28 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { LogEntry } from '../../src/index.ts';
 import { restateAgent } from '../../src/restate/index.ts';
+import { subAgentIds } from '../../src/stores/logStore.ts';
 import { RestateServer, serverBinary, until } from './restateServer.ts';
 import { notesIn, WorkerProcess } from './workerProcess.ts';
 
 const { values } = parseArgs({
-  options: { target: { type: 'string', default: 'worker' }, rounds: { type: 'string', default: '20' } },
+  options: {
+    target: { type: 'string', default: 'worker' },
+    rounds: { type: 'string', default: '20' },
+    agents: { type: 'boolean', default: false },
+  },
 });
 const rounds = Number(values.rounds);
-const MESSAGE = `CALL ${JSON.stringify([
-  { name: 'again', ms: 300 },
-  { name: 'once', ms: 300 },
-  { name: 'again', ms: 100 },
-])} END`;
+const messageOf = (...calls: object[]): string => `CALL ${JSON.stringify(calls)} END`;
+const tasks = ['one', 'other'].map((id) => ({
+  id,
+  task: messageOf({ name: 'again', ms: 300 }, { name: 'once', ms: 300 }),
+}));
+const MESSAGE = values.agents
+  ? messageOf({ name: 'spawn_agents', tasks })
+  : messageOf({ name: 'again', ms: 300 }, { name: 'once', ms: 300 }, { name: 'again', ms: 100 });
+/** The tools of a run, without those that spawn or submit. */
+const TOOLS = values.agents ? 4 : 3;
 
 const binary = serverBinary();
 if (!binary) throw new Error('the server is not installed: run npm ci in test/restate');
@@ -53,25 +64,38 @@ async function round(id: string, ms: number | undefined) {
     conversation.log().some((entry) => entry.type === 'run-stop' && entry.reason === 'completed');
   await until(`the run of ${id} ends`, isOver);
   const took = Date.now() - began;
-  check(id, conversation.log(), seen);
-  const starts = notesIn(ledger).filter(({ what, key }) => what === 'start' && key.startsWith(`${id}/`)).length;
-  const outcomes = conversation.log().flatMap((entry) => (entry.type === 'tool-result' ? [entry.outcome] : []));
+  assert.deepEqual(
+    seen,
+    conversation.log().map(({ seq }) => seq),
+  );
+  const logs = [conversation.log(), ...(await logsOf([...subAgentIds(conversation.log())]))];
+  assert.equal(logs.length, values.agents ? 3 : 1);
+  const starts = logs.reduce((all, log) => all + check(log), 0);
+  const outcomes = logs.flat().flatMap((entry) => (entry.type === 'tool-result' ? [entry.outcome] : []));
   await conversation.close();
   return { took, after: Date.now() - restarted, starts, unknown: outcomes.filter((each) => each === 'unknown').length };
 }
 
-function check(id: string, log: readonly LogEntry[], seen: readonly number[]): void {
-  assert.deepEqual(
-    seen,
-    log.map(({ seq }) => seq),
+const logsOf = (ids: readonly string[]): Promise<(readonly LogEntry[])[]> =>
+  Promise.all(
+    ids.map(async (id) => {
+      const child = await agent.open(id);
+      const log = child.log();
+      await child.close();
+      return log;
+    }),
   );
+
+/** Returns how many tools were started. */
+function check(log: readonly LogEntry[]): number {
   assert.deepEqual(
-    seen,
-    seen.map((_, index) => index),
+    log.map(({ seq }) => seq),
+    log.map((_, index) => index),
   );
   const results = log.filter(({ type }) => type === 'tool-result');
-  assert.equal(results.length, 3);
-  const notes = notesIn(ledger).filter(({ key }) => key.startsWith(`${id}/`));
+  const calls = log.filter((entry) => entry.type === 'agent-output' && entry.item.type === 'tool-call');
+  assert.equal(results.length, calls.length);
+  const notes = notesIn(ledger).filter(({ key }) => key.startsWith(`${log[0]?.conversationId}/`));
   for (const key of new Set(notes.map((note) => note.key))) {
     const starts = notes.filter((note) => note.key === key && note.what === 'start');
     if (starts[0]?.name === 'once') assert.equal(starts.length, 1, `${key} started ${starts.length} times`);
@@ -83,6 +107,7 @@ function check(id: string, log: readonly LogEntry[], seen: readonly number[]): v
     );
     assert.equal(later.length, 0, `${result.callId} ran again after its result`);
   }
+  return notes.filter(({ what }) => what === 'start').length;
 }
 
 async function play(): Promise<void> {
@@ -100,7 +125,7 @@ async function play(): Promise<void> {
   }
   const sum = (of: (each: (typeof found)[number]) => number): number => found.reduce((all, each) => all + of(each), 0);
   console.log(
-    `${rounds} kills of the ${values.target}: every run ended, ${sum(({ starts }) => starts)} starts of ${3 * rounds} tools, ${sum(({ unknown }) => unknown)} unknown`,
+    `${rounds} kills of the ${values.target}: every run ended, ${sum(({ starts }) => starts)} starts of ${TOOLS * rounds} tools, ${sum(({ unknown }) => unknown)} unknown`,
   );
 }
 
