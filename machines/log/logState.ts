@@ -29,7 +29,6 @@ export { unusableField } from './entryKinds.ts';
 export interface LogState extends LoggedCalls {
   cwd: string;
   createdAt: number;
-  updatedAt: number;
   /** Seq of the next entry. */
   next: number;
   queue: QueuedMessage[];
@@ -67,7 +66,6 @@ const noReply = (): LogState['reply'] => ({ empty: true, calls: [] });
 export const emptyLogState = (): LogState => ({
   cwd: '',
   createdAt: 0,
-  updatedAt: 0,
   next: 0,
   calls: new Map(),
   open: new Set(),
@@ -203,7 +201,6 @@ const nothing = (): void => {};
 /** Adds one entry. */
 export function applyEntry(logState: LogState, entry: LogEntry): void {
   logState.next = entry.seq + 1;
-  logState.updatedAt = entry.at;
   addWorkTime(logState, entry);
   switch (entry.type) {
     case 'conversation':
