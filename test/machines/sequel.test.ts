@@ -74,6 +74,12 @@ describe('what may follow', () => {
     ['a call and its result at once', [begun('r')], [made('c'), result('c')], ['agent-output', 'tool-result c']],
     ['the settlement of an unknown outcome', [begun('r'), made('c'), unknown('c')], [settled('c')], ['call-settled c']],
     ['the return of a queued message', [queued('m')], [returned('m')], ['message-returned m']],
+    [
+      'the return of a message that the same append queues',
+      [],
+      [queued('m'), returned('m')],
+      ['message-queued m', 'message-returned m'],
+    ],
   ])('%s stands', (_, log, entries, expected) => {
     expect(accepted(log, entries)).toEqual(expected);
   });
@@ -118,6 +124,11 @@ describe('what may follow', () => {
     const log = [begun('r'), ...['a', 'b', 'c'].map(made), started('a'), held('b')];
     const before = ['tool-result a', 'tool-result c', 'run-stop r'];
     expect(accepted(log, [next, result('b')])).toEqual([...before, `${next.type} s`, 'tool-result b']);
+  });
+
+  it('a rewind of a cycle that waits writes the stop of that cycle first, if the log has none', () => {
+    const rewound: NewEntry = { runId: null, type: 'rewound', toSeq: 0 };
+    expect(accepted([begun('r'), made('c'), held('c'), waits('r')], [rewound])).toEqual(['run-stop r', 'rewound null']);
   });
 
   it('a new request closes a waiting cycle, and its calls continue to wait', () => {
