@@ -1,7 +1,7 @@
 /** The context of a run after the store refused an append. */
 import { describe, expect, it } from 'vitest';
 import { freshCounters, SUB_AGENT_USAGE } from '../../machines/counters.ts';
-import { releaseLost } from '../../machines/run/assigns.ts';
+import { loseEnd, releaseLost } from '../../machines/run/assigns.ts';
 
 type ArgsOfReleaseLost = Parameters<typeof releaseLost>[0];
 const held = (callId: string, suspension: number) => ({
@@ -11,6 +11,9 @@ const held = (callId: string, suspension: number) => ({
 });
 const decisions = [held('c1', 1), held('c1', 2), held('c2', 1)];
 const counters = { ...freshCounters, tokens: 150, costUsd: 3 };
+const usage = { inputTokens: 100, outputTokens: 20 };
+const value = { callId: 'c1', conversationId: 's', upTo: 4, usage, costUsd: 2 };
+const usageOfSubAgent = { runId: 'r', type: 'extension', name: SUB_AGENT_USAGE, value };
 const release = (lost: readonly object[]) => {
   const event = { type: 'append.failed', lost, error: { code: 'store', message: 'full' } };
   return releaseLost({ context: { decisions, counters }, event } as unknown as ArgsOfReleaseLost);
@@ -23,9 +26,18 @@ describe('after a failed append', () => {
   });
 
   it('lost usage of a sub-agent is not counted', () => {
-    const usage = { inputTokens: 100, outputTokens: 20 };
-    const value = { callId: 'c1', conversationId: 's', upTo: 4, usage, costUsd: 2 };
-    const lost = [{ runId: 'r', type: 'extension', name: SUB_AGENT_USAGE, value }];
-    expect(release(lost)).toEqual({ decisions, counters: { ...counters, tokens: 30, costUsd: 1 } });
+    expect(release([usageOfSubAgent])).toEqual({ decisions, counters: { ...counters, tokens: 30, costUsd: 1 } });
+  });
+
+  it('usage of a sub-agent that was lost with the end of the run is not counted', () => {
+    const event = {
+      type: 'append.failed',
+      lost: [usageOfSubAgent, { runId: 'r', type: 'run-stop', reason: 'completed' }],
+      error: { code: 'store', message: 'full' },
+    };
+    const open = { suspended: [], kept: [], reruns: [], calls: [], slots: [], concluded: [], replaying: [] };
+    const context = { ...open, decisions: [], counters, end: { termination: 'NaturalEnd' } };
+    const after = loseEnd({ context, event } as unknown as Parameters<typeof loseEnd>[0]);
+    expect(after).toMatchObject({ durable: false, counters: { ...counters, tokens: 30, costUsd: 1 } });
   });
 });

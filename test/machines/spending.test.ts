@@ -1,6 +1,6 @@
 /** The usage in a log: replies and sub-agents count, entries of another form do not. */
 import { describe, expect, it } from 'vitest';
-import { countUsage, uncounted } from '../../machines/counters.ts';
+import { addUsage, countUsage, uncounted, zeroUsage } from '../../machines/counters.ts';
 import {
   applyEntry,
   countersOf,
@@ -54,4 +54,10 @@ describe('the usage of sub-agents', () => {
     expect(usageOf(entry(counts, 'usage'))).toBeUndefined();
     expect(subAgentUsageOf(entry(counts, 'usage'))).toBeUndefined();
   });
+});
+
+it('the usage of no model call is zero in each number', () => {
+  const { costUsd, usage: tokens } = zeroUsage;
+  expect([costUsd, ...Object.values(tokens)]).toEqual([0, 0, 0, 0, 0, 0]);
+  expect(addUsage(zeroUsage, { usage, costUsd: 0.5 })).toEqual({ usage, costUsd: 0.5 });
 });
