@@ -1,6 +1,6 @@
 /** The context of a conversation after the store refused an append. */
 import { describe, expect, it } from 'vitest';
-import { dropLost } from '../../machines/conversation/context.ts';
+import { continueRun, dropLost } from '../../machines/conversation/context.ts';
 import { freshCounters } from '../../machines/counters.ts';
 import { chartCases, conversationMachine, nextState } from '../../machines/index.ts';
 
@@ -66,5 +66,22 @@ describe('after the store refused a suspension and the stop of its cycle', () =>
     const of = { runId: 'q', counters: freshCounters, waits: { ...none, queue: [] } };
     const { effects } = next(state, { type: 'message.sent', messageId: 'm', content: [], kind: 'direct', of });
     expect(effects).toMatchObject([{ type: 'spawn', id: 'run', input: { suspended: [], kept: [] } }]);
+  });
+});
+
+describe('after a run was suspended and its call is decided already', () => {
+  const settled = { end: { termination: 'Suspended' }, durable: true, counters: freshCounters, ...context.open };
+  const event = { type: 'xstate.done.actor.run', output: settled };
+  const continued = (trigger: object) =>
+    continueRun({ context: { ...context, runId: 'r', trigger }, event } as unknown as Parameters<
+      typeof continueRun
+    >[0]);
+
+  it('the next run resumes its cycle', () => {
+    expect(continued({ kind: 'message' }).trigger).toEqual({ kind: 'resume', of: 'r' });
+  });
+
+  it('the next run opens no cycle if the run only retried calls', () => {
+    expect(continued({ kind: 'retry', of: 'q' }).trigger).toEqual({ kind: 'retry', of: 'q' });
   });
 });
