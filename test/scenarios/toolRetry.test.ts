@@ -65,6 +65,18 @@ const notices = ({ log }: { log: ReturnType<Bench['conversation']['log']> }): st
   log.flatMap((each) => (each.type === 'notice' ? [`${each.code}: ${each.text}`] : []));
 
 describe('toolRetry', () => {
+  it('calls of one round that fail at the same time are each executed again', async () => {
+    const { tool, keys } = flaky([broke, broke, ok]);
+    const replies = [[call('c1', 'pay'), call('c2', 'pay')], 'done'];
+    const policies = { toolRetry: { attempts: 2, jitter: 0 } };
+    const { conversation, clock } = await bench({ replies, tools: [tool], policies });
+    const { result } = conversation.send('hi');
+    await clock.until(result, 1_000_000);
+    expect(await result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
+    expect(keys).toHaveLength(4);
+    expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 succeeded', 'tool-result c2 succeeded']);
+  });
+
   it('each execution of an approved call has the same arguments and the same place outside the working directory', async () => {
     const ran: unknown[] = [];
     const tool = defineTool({
