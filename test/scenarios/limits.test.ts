@@ -149,6 +149,13 @@ describe('empty and repeated', () => {
     expect(result).toMatchObject({ termination: 'Stopped', cause: 'no_progress', turns: 8 });
   });
 
+  it('H-036: a new request counts identical calls from zero', async () => {
+    const replies = [calls('c1', 0, 'same'), 'one', calls('c2', 0, 'same'), 'two'];
+    const on = await bench({ replies, tools: [echoTool().tool], policies: { limits: { identicalCalls: 2 } } });
+    expect(await on.conversation.send('first').result).toMatchObject({ termination: 'NaturalEnd', text: 'one' });
+    expect(await on.conversation.send('second').result).toMatchObject({ termination: 'NaturalEnd', text: 'two' });
+  });
+
   it('H-036: a call that repeatedly fails the same way counts too', async () => {
     const on = await bench({ replies: many(20, (n) => [call(`c${n}`, 'boom')]), tools: [boom] });
     expect(await on.conversation.send('hi').result).toMatchObject({ cause: 'no_progress', turns: 8 });
@@ -252,6 +259,18 @@ describe('time', () => {
       const { clock, run } = await later(3 * hour, ({ conversation }) => conversation.cancel());
       expect(await clock.until(run.result, 10 * day)).toBe(hour);
     });
+  });
+
+  it('runMs: the time that a plugin takes at the start of a run counts after a crash', async () => {
+    const clock = new VirtualClock();
+    const slow = { name: 'slow', runStart: () => new Promise<void>((resolve) => void clock.setTimer(2000, resolve)) };
+    const policies = { limits: { runMs: 5000 } };
+    const on = await bench({ replies: [deaf()], clock, plugins: [slow], policies });
+    on.conversation.send('hi');
+    await clock.advance(2000);
+    expect(on.model.calls).toHaveLength(1);
+    const next = await bench({ replies: [deaf()], clock, policies, store: await storeWith(on.conversation.log()) });
+    expect(await clock.until(next.conversation.resume().result, 10_000)).toBe(3000);
   });
 
   it('runMs: the time until a waiting cycle is cancelled does not count', async () => {
