@@ -85,6 +85,7 @@ describe('a message that is repeated under its id', () => {
     ['completed', ['done'], {}],
     ['suspended', [[call('c1', 'ask', { m: '' })]], {}],
     ['failed', [[call('c1', 'echo', { m: '' })]], {}],
+    ['ended by its time limit', ['no'], { policies: { limits: { runMs: 0 } } }],
     ['stopped by a limit', [[call('c1', 'echo', { m: '' })], 'no'], { policies: { limits: { turns: 1 } } }],
     [
       'ended by a plugin',
