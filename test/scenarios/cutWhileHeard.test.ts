@@ -1,12 +1,12 @@
 /** A run ends early while plugins handle calls that wait or that wrote to the state. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { defineTool, ModelError, type ModelPart, toolResult } from '../../src/index.ts';
+import { defineTool, type LogEntry, ModelError, type ModelPart, toolResult } from '../../src/index.ts';
 import { bench, only, restart } from '../support/agentBench.ts';
 import { echoTool } from '../support/scenarioTools.ts';
 import { call, scripted } from '../support/scriptedReplies.ts';
 import { slowListener } from '../support/slowListener.ts';
-import { troubledStore } from '../support/troubledStore.ts';
+import { commits, troubledStore } from '../support/troubledStore.ts';
 
 const parameters = z.object({});
 const forever = (): Promise<never> => new Promise(() => undefined);
@@ -124,6 +124,14 @@ describe('a waiting call whose suspension plugins still handle', () => {
 describe('the state that a call of an interrupted run wrote', () => {
   const writes = (name: string, state: { [key: string]: number }) =>
     defineTool({ name, description: 'Writes.', parameters, execute: () => toolResult.success('written', { state }) });
+  const approved = (name: string, key: string) =>
+    defineTool({
+      name,
+      description: 'Writes.',
+      parameters,
+      needsApproval: true,
+      execute: () => toolResult.success('written', { state: { [key]: 1 } }),
+    });
   const hangs = defineTool({ name: 'hangs', description: 'Hangs.', parameters, execute: forever });
 
   it('it is kept if another call of its round is cancelled', async () => {
@@ -154,14 +162,6 @@ describe('the state that a call of an interrupted run wrote', () => {
   });
 
   it('it is kept for ended calls at the gate, even if a plugin has not received the last one', async () => {
-    const approved = (name: string, key: string) =>
-      defineTool({
-        name,
-        description: 'Writes.',
-        parameters,
-        needsApproval: true,
-        execute: () => toolResult.success('written', { state: { [key]: 1 } }),
-      });
     const { plugin, begun } = slowListener(
       1,
       0,
@@ -175,5 +175,31 @@ describe('the state that a call of an interrupted run wrote', () => {
     await begun;
     await on.conversation.cancel();
     expect(on.conversation.state).toEqual({ a: 1, b: 1 });
+  });
+
+  it('it is logged once if the run is cancelled while the store takes the results of a gate', async () => {
+    const tools = [approved('write', 'k')];
+    const store = troubledStore();
+    const on = await bench({ replies: [[call('c1', 'write')]], tools, store });
+    await on.conversation.send('hi').result;
+    await on.conversation.decide({ callId: 'c1', action: 'approve' });
+    let goOn = (): void => {};
+    const after = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const { length } = store.tried;
+    const holdsResult = (entries: readonly LogEntry[]): boolean => commits(entries, 'ToolResultsCommitted');
+    store.trouble((entries) => (holdsResult(entries) ? { after } : 'stored'));
+    const run = on.conversation.resume();
+    await expect.poll(() => store.tried.slice(length).some(holdsResult)).toBe(true);
+    const cancelled = on.conversation.cancel();
+    goOn();
+    await cancelled;
+    expect((await run.result).termination).toBe('Cancelled');
+    expect(only(on.conversation.log(), 'tool-result', 'state-changed')).toEqual([
+      'tool-result c1 succeeded',
+      'state-changed',
+    ]);
+    expect(on.conversation.state).toEqual({ k: 1 });
   });
 });
