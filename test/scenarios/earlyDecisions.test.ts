@@ -151,3 +151,33 @@ describe('an early decision for a call after a waiting one', () => {
     ]);
   });
 });
+
+it('early decisions for several calls of a round are all applied when the calls suspend', async () => {
+  const gate = gateTool();
+  const replies = [[call('c1', 'gate'), call('c2', 'gate')], 'done'];
+  const { conversation } = await bench({ replies, tools: [gate.tool] });
+  const run = conversation.send('hi');
+  for (const callId of ['c1', 'c2']) {
+    await gate.begun(callId);
+    expect(await conversation.decide(deny(callId))).toBe('held');
+  }
+  for (const callId of ['c1', 'c2']) gate.release(callId, toolResult.pending({ reason: 'input' }));
+  expect(await run.result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
+  expect(only(conversation.log(), 'tool-result')).toEqual([
+    'tool-result c1 failed denied',
+    'tool-result c2 failed denied',
+  ]);
+});
+
+it('a decision for one of several waiting calls does not expire if the cycle is cancelled', async () => {
+  const replies = [[call('c1', 'ask', args), call('c2', 'ask', args)]];
+  const { conversation } = await bench({ replies, tools: [echoTool('ask').tool], plugins: [asks().plugin] });
+  expect((await conversation.send('hi').result).termination).toBe('Suspended');
+  expect(await conversation.decide({ callId: 'c1', action: 'approve' })).toBe('applied');
+  await conversation.cancel();
+  expect(expiries(conversation.log())).toEqual([]);
+  expect(only(conversation.log(), 'tool-result')).toEqual([
+    'tool-result c1 cancelled cancelled',
+    'tool-result c2 cancelled cancelled',
+  ]);
+});
