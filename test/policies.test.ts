@@ -1,5 +1,6 @@
 /** Tests every policy: its accepted values, and the refusal of all others at the start with a helpful message. */
 import { describe, expect, it } from 'vitest';
+import { defaultPolicies } from '../machines/index.ts';
 import { defaults, mergedPolicies, policiesValidator, policyRows } from '../src/agentPolicies.ts';
 import { ConfigurationError, createAgent, type DeepPartial, type Policies, presets } from '../src/index.ts';
 import type { Validator } from '../src/validation.ts';
@@ -206,6 +207,11 @@ describe('what is taken', () => {
   it('nothing given is the defaults, and undefined is nothing', () => {
     expect(mergedPolicies(undefined)).toEqual(defaults);
     expect(mergedPolicies({ limits: { turns: undefined } } as never)).toEqual(defaults);
+  });
+
+  it('each policy that the charts read has the same default in the charts and in the agent', () => {
+    expect(defaults).toMatchObject(defaultPolicies);
+    expect(defaultPolicies.toolRetry).toBe(false);
   });
 
   it('nested values are merged key by key', () => {
