@@ -5,8 +5,9 @@
  * - `--tests PATTERN`, several times: the tests; the kernel's tests unless given.
  * - `--mistakes N`, `--seed N`: how many mistakes, and which. `--from N` leaves out the first ones of that order.
  * - `--only TEXT`: mistakes whose names contain the text. `--verbose`: prints the detector of each mistake.
- * Each mistake meets the test files that reach its place, those first that noticed most mistakes for their time. A test
- * that hangs has noticed it. Survivors are printed; the exit code is 1 if less than `--least` percent (90) are noticed.
+ * Each mistake meets the test files that reach its place, those first that noticed most mistakes for their time. If only
+ * the loading of modules reaches a place, all files are tried. A test that hangs has noticed the mistake. Survivors are
+ * printed; the exit code is 1 if less than `--least` percent (90) are noticed.
  * `equivalents.json` and, for other sources than `machines/`, `testEquivalents.json` list mistakes that change nothing,
  * with the reason. They count as survivors without a run.
  */
@@ -40,6 +41,7 @@ const KERNEL = [
     'test/simulation/lives.fixed.test.ts',
     'test/simulation/regressions.test.ts',
     'test/stores/copyConversations.test.ts',
+    'test/otel/openTelemetry.test.ts',
     'test/client/*.test.ts',
     'test/testing/*.test.ts',
     'test/*.test.ts',
@@ -166,13 +168,17 @@ const chosen = shuffled(wanted.length, Number(values.seed))
 const tests = (await glob(values.tests, { cwd: ROOT, ignore: LEFT_OUT })).sort();
 console.log(`${chosen.length} of ${wanted.length} mistakes; ${tests.length} test files`);
 
-/** The places that each test file reaches, and its duration; kept until a source or a test changes. */
+/**
+ * The places that each test file reaches, the places that are reached while modules are loaded, and the durations; kept
+ * until a source or a test changes.
+ */
 async function reach() {
   const hash = createHash('sha256').update(JSON.stringify([values.in, tests]));
   const patterns = [
     '{machines,src,test}/**/*',
     '!test/mutate/**',
     'test/mutate/sourceMutants.mjs',
+    'test/mutate/mistakenSources.ts',
     'package-lock.json',
   ];
   for (const file of (await glob(patterns, { cwd: ROOT })).sort())
@@ -185,22 +191,30 @@ async function reach() {
   server.kill();
   if (answer === undefined) throw new Error('A test hangs without a mistake.');
   if (answer.unhandled.length > 0) throw new Error(`Without a mistake: ${answer.unhandled.join(', ')}`);
-  const places = readFileSync(join(folder, 'reached.jsonl'), 'utf8').trim().split('\n');
+  const lines = readFileSync(join(folder, 'reached.jsonl'), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
   rmSync(folder, { recursive: true });
   const result = {
     results: answer.results,
-    reached: places.map((line) => JSON.parse(line)).map(({ file, reached }) => [relative(ROOT, file), reached]),
+    reached: lines.map(({ file, reached }) => [relative(ROOT, file), reached]),
+    loaded: [...new Set(lines.flatMap(({ loaded }) => loaded))],
   };
   mkdirSync(dirname(kept), { recursive: true });
   writeFileSync(kept, JSON.stringify(result));
   return result;
 }
 
-const { results, reached } = await reach();
+const { results, reached, loaded } = await reach();
 /** The questions in the sources cost memory and time, which a few tests measure. */
 const red = new Set(results.filter(({ failed }) => failed).map(({ file }) => file));
 if (red.size > 0) console.log(`left out, since they fail without a mistake: ${[...red].join(', ')}`);
 const places = new Map(reached.map(([file, numbers]) => [file, new Set(numbers)]));
+/** A place that is reached only while its module is loaded: every test may notice a mistake there. */
+const loadedPlaces = new Set(loaded);
+for (const numbers of places.values()) for (const place of numbers) loadedPlaces.delete(place);
+const isOfLoad = ({ loads, place }) => loads || loadedPlaces.has(place);
 const cost = new Map(results.map(({ file, ms }) => [file, Math.max(50, ms)]));
 
 const noticedBy = new Map();
@@ -249,7 +263,7 @@ function note(failure, mistake) {
 }
 const testsOf = (mistake) =>
   tests
-    .filter((test) => !red.has(test) && (mistake.loads || places.get(test)?.has(mistake.place)))
+    .filter((test) => !red.has(test) && (isOfLoad(mistake) || places.get(test)?.has(mistake.place)))
     .sort((a, b) => worth(b) - worth(a));
 const progress = (done, open) => {
   if (done % 10 === 0)
@@ -269,7 +283,7 @@ for (const [index, mistake] of chosen.entries()) {
     unreached += 1;
     console.log(`survives, reached by no test: ${mistake.name}`);
   } else {
-    const failure = mistake.loads ? undefined : await sharedFailure(mistake, meets);
+    const failure = isOfLoad(mistake) ? undefined : await sharedFailure(mistake, meets);
     if (failure) note(failure, mistake);
     else {
       open.push(mistake);
