@@ -360,7 +360,11 @@ describe('a call', () => {
         if (turn === 20 && body === 'hangs at once') controller.abort(new Error('enough'));
       }
       expect(isOver).toBe(true);
-      await vi.advanceTimersByTimeAsync(0);
+      // A vendor client may end a turn after the reader.
+      for (let turn = 0; turn < 20 && vi.getTimerCount() > 0; turn++) {
+        await vi.advanceTimersByTimeAsync(0);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
       expect(count()).toBe(0);
       expect(vi.getTimerCount()).toBe(0);
       if (code === 'enough') expect((thrown as Error).message).toBe('enough');
