@@ -420,7 +420,12 @@ export const permissions = [
     id: 'link-of-a-rule-shown',
     about: 'the sandbox shows the target of a link that a rule hides',
     witness: 'test/permissions/hiddenLinks.test.ts',
-    edits: [['if (this.#isHidden(spelled, link)) this.#hide(target.path);', '']],
+    edits: [
+      [
+        'return this.#steps.areNamed(steps) || this.#isHidden(spelled, target.path) ? target : undefined;',
+        'return undefined;',
+      ],
+    ],
   },
   {
     id: 'xargs-with-options-covered',
