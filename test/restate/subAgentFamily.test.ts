@@ -75,6 +75,16 @@ const textOf = (log: readonly LogEntry[], callId: string): string =>
 const OPEN = { type: 'open', cwd: '/', owner: 'somebody' };
 const ALPHA = childIdOf('root', 'p', 'a');
 
+/** A family whose sub-agent waits for a person after the message `hi`. */
+async function suspended(agent: Worker['agent']) {
+  const { engine, ask, say } = family(() => ({ agent }));
+  await ask(OPEN);
+  await say('hi');
+  await has(engine.log, 'run-suspended');
+  await engine.atRest();
+  return { engine, ask };
+}
+
 describe('the id of a sub-agent', () => {
   it('that another conversation has: its log is not that of the sub-agent', async () => {
     const agent = agentOf({ hi: [[spawn('p', 'alpha')], 'done'], secret: ['the words of another owner'] });
@@ -100,11 +110,7 @@ describe('the id of a sub-agent', () => {
       { hi: [[spawn('p', 'alpha')], 'done'], alpha: [[call('a1', 'ask')], [submit('a2', 'A')]] },
       { tools: [tool('ask', { needsApproval: true })] },
     );
-    const { engine, ask, say } = family(() => ({ agent }));
-    await ask(OPEN);
-    await say('hi');
-    await has(engine.log, 'run-suspended');
-    await engine.atRest();
+    const { engine, ask } = await suspended(agent);
     const { log } = engine.member(ALPHA);
     const before = log.length;
     expect(await ask({ ...OPEN }, ALPHA)).toMatchObject({ value: { entries: before } });
@@ -122,11 +128,7 @@ describe('a decision that is repeated', () => {
       },
       { tools: [tool('ask', { needsApproval: true })] },
     );
-    const { engine, ask, say } = family(() => ({ agent }));
-    await ask(OPEN);
-    await say('hi');
-    await has(engine.log, 'run-suspended');
-    await engine.atRest();
+    const { engine, ask } = await suspended(agent);
     const decision = { callId: 'a1', suspension: 1, action: 'approve', by: 'somebody' };
     expect(await ask({ type: 'decide', decision })).toMatchObject({ value: { receipt: 'applied' } });
     await ask({ type: 'resume', resumptionId: 'again' });
@@ -145,11 +147,7 @@ describe('a sub-agent that no worker can open', () => {
 
   it('and that its parent cancels: the parent ends', async () => {
     const agent = agentOf(replies, { tools });
-    const { engine, ask, say } = family(() => ({ agent }));
-    await ask(OPEN);
-    await say('hi');
-    await has(engine.log, 'run-suspended');
-    await engine.atRest();
+    const { engine, ask } = await suspended(agent);
     engine.member(ALPHA).version = 99;
     expect(await ask({ type: 'cancel' })).toMatchObject({ value: { status: 'idle' } });
     await engine.atRest();
