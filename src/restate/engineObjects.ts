@@ -115,9 +115,9 @@ function followLive(hub: LiveHub, id: string, receive: (signal: Live) => void): 
   }
 }
 
-function conversationObject({ sdk, agent, service, hub: given, store }: ObjectsOptions) {
+function conversationObject({ sdk, agent, service, hub: liveHub, store }: ObjectsOptions) {
   const names = objectNames(service);
-  const hub = lossy(given);
+  const hub = lossy(liveHub);
   const { shared, exclusive } = sdk.handlers.object;
   return sdk.object({
     name: names.conversation,
@@ -129,7 +129,7 @@ function conversationObject({ sdk, agent, service, hub: given, store }: ObjectsO
           agent,
           invocation,
           opened: (conversation) => publishLive(conversation, ctx.key, hub),
-          followLive: (id, receive) => followLive(given, id, receive),
+          followLive: (id, receive) => followLive(liveHub, id, receive),
         });
         await invocation.sent();
       }),

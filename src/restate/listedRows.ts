@@ -64,12 +64,12 @@ export function rowsIn(schema: string, query: Query): Rows {
           hashOf(id),
         ]));
       const { updatedAt, length, owner, cycle } = row;
-      const statement = `insert into ${table} as known
+      const statement = `insert into ${table} as stored
           (service, conversation, place, updated_at, length, owner, cycle, summary)
         values ($1, $2, decode($3, 'hex'), $4::double precision, $5::integer, $6, $7, $8)
         on conflict (service, conversation) do update set updated_at = excluded.updated_at, length = excluded.length,
           owner = excluded.owner, cycle = excluded.cycle, summary = excluded.summary
-          where known.length <= excluded.length`;
+          where stored.length <= excluded.length`;
       const values = [updatedAt, length, owner === undefined ? null : hashOf(owner), cycle, JSON.stringify(row)];
       await query(statement, [service, hashOf(id), placeText(id), ...values]);
     },

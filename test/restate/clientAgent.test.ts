@@ -14,7 +14,7 @@ interface Act {
 function engine(...existing: string[]) {
   const acts: [id: string, act: Act][] = [];
   const services = new Set<string>();
-  const known = new Set(existing);
+  const ids = new Set(existing);
   let isGone = false;
   vi.stubGlobal('fetch', async (url: string, { body = '{}' }: { body?: string }) => {
     const [service = '', id = '', handler] = new URL(url).pathname.slice(1).split('/');
@@ -22,10 +22,10 @@ function engine(...existing: string[]) {
     if (isGone) return new Response('gone', { status: 503 });
     if (handler === 'ask') {
       acts.push([id, JSON.parse(body) as Act]);
-      known.add(id);
+      ids.add(id);
       return Response.json({ value: null });
     }
-    const entries = known.has(id)
+    const entries = ids.has(id)
       ? [{ seq: 0, at: 1, conversationId: id, runId: null, type: 'conversation', schema: 1, cwd: '/', createdAt: 1 }]
       : [];
     const { from } = JSON.parse(body) as { from: number };

@@ -29,7 +29,7 @@ interface Made {
 
 const ONE_PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
-const handlerOf = (...given: unknown[]): unknown => given.at(-1);
+const handlerOf = (...args: unknown[]): unknown => args.at(-1);
 const sdk = {
   object: (made: object) => made,
   handlers: { object: { shared: handlerOf, exclusive: handlerOf } },
@@ -303,13 +303,13 @@ describe('the objects of a durable engine', () => {
     };
     const agent = engineAgentOf(createAgent({ model: scriptedModel([]) }));
     if (!agent) throw new Error('the agent is not of this process');
-    for (const given of [undefined, store]) {
+    for (const large of [undefined, store]) {
       const [, , index] = engineObjects({
         sdk,
         agent,
         service: 'test',
         hub: processHub,
-        store: given,
+        store: large,
       }) as unknown as Made[];
       const { context, state } = contextOf([]);
       const steps: string[] = [];
@@ -321,7 +321,7 @@ describe('the objects of a durable engine', () => {
       await index?.handlers.put?.({ ...context, run }, { id: 'a', row });
       expect(state.get('a')).toEqual(row);
       await index?.handlers.put?.({ ...context, run }, { id: 'a' });
-      expect([state.size, steps.length]).toEqual([0, given ? 2 : 0]);
+      expect([state.size, steps.length]).toEqual([0, large ? 2 : 0]);
     }
     expect(written).toEqual([
       ['test', 'a', { id: 'a', cycle: 'ended' }],

@@ -67,7 +67,7 @@ function mayBeBusy(ms: string, key: string): void {
 }
 
 const model: Model = {
-  id: 'told',
+  id: 'instructed',
   async *stream({ messages, tools }): AsyncIterable<ModelPart> {
     const last = messages.at(-1);
     const [, ms, key] = /BUSY (\d+) OF (\w+)/.exec(JSON.stringify(messages)) ?? [];

@@ -36,7 +36,7 @@ export class ContinuedAttempt implements Pick<EngineAttempt, Same | Repeated> {
   #stored: readonly LogEntry[] = [];
   #repeatedTo = 0;
   /** Sent with the next step. */
-  #untold: { id: string; waiting: Waiting }[] = [];
+  #unsent: { id: string; waiting: Waiting }[] = [];
   /** Timers that the repeated chain has started. The engine of this invocation has not started them yet. */
   #timers: EngineTimer[] = [];
   #fault: RunchartError | undefined;
@@ -99,7 +99,7 @@ export class ContinuedAttempt implements Pick<EngineAttempt, Same | Repeated> {
       throw this.#differs(line, name);
     }
     const recording = listener && this.#recording(listener);
-    this.tellNow();
+    this.sendNews();
     // The bell of the invocation before this one does not ring here.
     if (!this.#isListening) await recording?.rung();
     const value = await this.#inner.step(name, act, recording);
@@ -116,7 +116,7 @@ export class ContinuedAttempt implements Pick<EngineAttempt, Same | Repeated> {
     const line = this.#next();
     if (line && !(await this.#tellAgain(line, listener))) throw this.#differs(line, 'waiting');
     if (line) return;
-    this.tellNow();
+    this.sendNews();
     const recording = this.#recording(listener);
     await (this.#isListening ? this.#inner.listen(recording) : recording.rung());
   }
@@ -149,7 +149,7 @@ export class ContinuedAttempt implements Pick<EngineAttempt, Same | Repeated> {
     const line = this.#next();
     if (line?.kind === 'acts') return line.acts;
     if (line) throw this.#differs(line, 'acts');
-    this.tellNow();
+    this.sendNews();
     const acts = await this.#inner.takeActs(isListening);
     this.#isListening ||= isListening;
     this.#lines.push({ kind: 'acts', acts });
@@ -160,7 +160,7 @@ export class ContinuedAttempt implements Pick<EngineAttempt, Same | Repeated> {
     const of = subAgent === undefined ? {} : { of: subAgent };
     const line = this.#next();
     if (line && (line.kind !== 'log' || line.of !== subAgent)) throw this.#differs(line, `log ${subAgent ?? ''}`);
-    this.tellNow();
+    this.sendNews();
     const stored = await this.#inner.readLog(subAgent);
     const { length, isUnderWay } = line ?? { length: stored.entries.length, isUnderWay: stored.isUnderWay };
     if (!line) this.#lines.push({ kind: 'log', length, ...of, ...(isUnderWay && { isUnderWay }) });
@@ -186,15 +186,15 @@ export class ContinuedAttempt implements Pick<EngineAttempt, Same | Repeated> {
   /** Entries that follow each other are sent together. */
   tell(id: string, waiting: Waiting): void {
     if (!this.#isOwn) return;
-    const last = this.#untold.at(-1);
+    const last = this.#unsent.at(-1);
     const joined = last?.id === id ? joinedNews(last.waiting, waiting) : undefined;
     if (last && joined) last.waiting = joined;
-    else this.#untold.push({ id, waiting });
+    else this.#unsent.push({ id, waiting });
   }
 
-  /** Sends what was told so far. */
-  tellNow(): void {
-    for (const { id, waiting } of this.#untold.splice(0)) this.#inner.tell(id, waiting);
+  /** Sends the news that wait. */
+  sendNews(): void {
+    for (const { id, waiting } of this.#unsent.splice(0)) this.#inner.tell(id, waiting);
   }
 
   answer(to: string, answer: ActAnswer): void {
@@ -203,14 +203,14 @@ export class ContinuedAttempt implements Pick<EngineAttempt, Same | Repeated> {
 
   /** Another invocation continues before the last step. */
   handOver(): void {
-    this.tellNow();
+    this.sendNews();
     if (this.#isReplacing) this.#inner.dropCarried();
     this.#inner.carryOn({ version: this.#version, lines: this.#lines.slice(0, -1) });
   }
 
   /** Nothing is under way. */
   end(): void {
-    this.tellNow();
+    this.sendNews();
     if (this.#isReplacing || this.#carried.length > 0) this.#inner.dropCarried();
   }
 

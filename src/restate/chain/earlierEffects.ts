@@ -10,27 +10,30 @@ const ASKS_MODEL: ReadonlySet<EffectRequest['kind']> = new Set(['model', 'contex
 
 export class EarlierEffects {
   /** Executed by another process since the last reply, in order. */
-  #known: EffectRequest[] = [];
+  #effects: EffectRequest[] = [];
   /** The effect after each earlier effect that runs, by its id. */
   readonly #next = new Map<string, EffectRequest>();
 
   add(request: EffectRequest): void {
-    if (request.kind === 'phase' || request.kind === 'afterTool' || request.kind === 'gate') this.#known.push(request);
+    if (request.kind === 'phase' || request.kind === 'afterTool' || request.kind === 'gate')
+      this.#effects.push(request);
   }
 
   /** The next request begins anew. */
   forget(): void {
-    this.#known = [];
+    this.#effects = [];
   }
 
   /** The effect that begins first: the request itself, or an earlier effect, after which `after` returns the next one. */
   before(request: EffectRequest): EffectRequest {
-    const needed = this.#known.filter((known) =>
-      known.kind === 'gate' ? request.kind === 'tool' && request.callId === known.callId : ASKS_MODEL.has(request.kind),
+    const needed = this.#effects.filter((effect) =>
+      effect.kind === 'gate'
+        ? request.kind === 'tool' && request.callId === effect.callId
+        : ASKS_MODEL.has(request.kind),
     );
-    this.#known = this.#known.filter((known) => !needed.includes(known));
+    this.#effects = this.#effects.filter((effect) => !needed.includes(effect));
     // Under the id of the request, so that they end with it.
-    const chain = [...needed.map((known, index) => ({ ...known, id: `${request.id}/again-${index}` })), request];
+    const chain = [...needed.map((effect, index) => ({ ...effect, id: `${request.id}/again-${index}` })), request];
     for (const [index, link] of chain.entries()) {
       const next = chain[index + 1];
       if (next) this.#next.set(link.id, next);

@@ -1,5 +1,5 @@
 /**
- * What the inbox of a held conversation had, in its order, and the acts that are carried out. Invariant: acts are given while an attempt
+ * What the inbox of a held conversation had, in its order, and the acts that are carried out. Invariant: acts begin while an attempt
  * waits for its next item; news, and the first act of a parent, have items of their own.
  */
 import type { LogEntry } from '../../../machines/internal.ts';
@@ -24,7 +24,7 @@ interface Holder {
 export class HeldActs {
   readonly #holder: Holder;
   readonly #all: Waiting[] = [];
-  #given = 0;
+  #received = 0;
   readonly #answered = new Set<string>();
   #answers: { to: string; answer: ActAnswer }[] = [];
   /** The number of acts that have begun and not ended. */
@@ -40,15 +40,15 @@ export class HeldActs {
     this.#all.push(...waiting);
   }
 
-  /** Acts that an earlier invocation has given. */
-  addGiven(acts: readonly WaitingAct[]): void {
+  /** Acts that an earlier invocation has carried out. */
+  addReceived(acts: readonly WaitingAct[]): void {
     this.#all.push(...acts);
-    this.#given = acts.length;
+    this.#received = acts.length;
   }
 
   /** The number of those that the conversation has received. */
-  get given(): number {
-    return this.#given;
+  get received(): number {
+    return this.#received;
   }
 
   get length(): number {
@@ -56,12 +56,12 @@ export class HeldActs {
   }
 
   get isEmpty(): boolean {
-    return this.#given >= this.#all.length;
+    return this.#received >= this.#all.length;
   }
 
   /** The next one that the conversation receives. */
   get next(): Waiting | undefined {
-    return this.#all[this.#given];
+    return this.#all[this.#received];
   }
 
   /** Acts have begun and not ended. */
@@ -71,10 +71,10 @@ export class HeldActs {
 
   /** Carries out the acts before this place, up to one that has an item of its own. */
   give(upTo: number): void {
-    while (this.#given < upTo) {
+    while (this.#received < upTo) {
       const { next } = this;
       if (!next || isNews(next) || (next.place && !this.#holder.parent())) return;
-      this.#given += 1;
+      this.#received += 1;
       void this.carryOut(next);
     }
   }
@@ -127,13 +127,13 @@ export class HeldActs {
 
   /** The place after the news that come next. */
   get newsUpTo(): number {
-    const end = this.#all.findIndex((each, index) => index > this.#given && !isNews(each));
+    const end = this.#all.findIndex((each, index) => index > this.#received && !isNews(each));
     return end < 0 ? this.#all.length : end;
   }
 
   *giveNews(upTo: number): Generator<WaitingNews> {
-    for (const waiting of this.#all.slice(this.#given, upTo)) {
-      this.#given += 1;
+    for (const waiting of this.#all.slice(this.#received, upTo)) {
+      this.#received += 1;
       if (isNews(waiting)) yield waiting;
     }
   }
@@ -147,9 +147,9 @@ export class HeldActs {
     this.#answered.add(to);
   }
 
-  /** Acts that were given and have no answer. */
+  /** Acts that have begun and have no answer. */
   get unanswered(): WaitingAct[] {
-    const given = this.#all.slice(0, this.#given);
-    return given.flatMap((waiting) => (isNews(waiting) || this.#answered.has(waiting.to) ? [] : [waiting]));
+    const received = this.#all.slice(0, this.#received);
+    return received.flatMap((waiting) => (isNews(waiting) || this.#answered.has(waiting.to) ? [] : [waiting]));
   }
 }

@@ -117,7 +117,7 @@ export class HeldConversation {
     const lost = lastRunOf(this.#log);
     await this.#openLog(opening);
     if (!left) return;
-    this.#inbox.addGiven(left);
+    this.#inbox.addReceived(left);
     this.#resume(lost, left);
   }
 
@@ -261,7 +261,7 @@ export class HeldConversation {
   }
 
   #item<Item>(item: Item): Item & { acts: number; at: number } {
-    return { ...item, acts: this.#inbox.given, at: Math.max(platformPorts.now(), this.#at) };
+    return { ...item, acts: this.#inbox.received, at: Math.max(platformPorts.now(), this.#at) };
   }
 
   #due(): ChainItem | undefined {

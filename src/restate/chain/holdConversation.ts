@@ -172,7 +172,7 @@ function refuse(
       tell(place, { kind: 'rest' });
     }
   }
-  if (!leftPlace) return attempt.tellNow();
+  if (!leftPlace) return attempt.sendNews();
   tell(leftPlace, { kind: 'rest', end: { termination: 'Error', error } });
   attempt.end();
 }

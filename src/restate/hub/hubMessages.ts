@@ -36,10 +36,10 @@ const STATUSES: ReadonlySet<unknown> = new Set(['idle', 'active', 'waiting', 'ca
 type Fields = { readonly [name: string]: unknown };
 
 /** The fields of the type, which are all required but the path. */
-function signalOf(given: unknown): Live | undefined {
-  if (!isObject(given)) return undefined;
-  const { path } = given;
-  const signal = fieldsOf(given);
+function signalOf(value: unknown): Live | undefined {
+  if (!isObject(value)) return undefined;
+  const { path } = value;
+  const signal = fieldsOf(value);
   if (!signal || path === undefined) return signal;
   return Array.isArray(path) && path.every(isText) ? { ...signal, path } : undefined;
 }
@@ -61,9 +61,9 @@ function fieldsOf({ type, runId, text, index, callId, name, elapsedMs, update, s
   return { type, runId, index, ...named, text } satisfies Live;
 }
 
-function messageOf(given: unknown): HubMessage | undefined {
-  if (!isObject(given) || !isText(given.id)) return undefined;
-  const { id, type, length, isReplyOpen, next, signal: single, signals: list, reply, from, upTo, part, parts } = given;
+function messageOf(value: unknown): HubMessage | undefined {
+  if (!isObject(value) || !isText(value.id)) return undefined;
+  const { id, type, length, isReplyOpen, next, signal: single, signals: list, reply, from, upTo, part, parts } = value;
   if (type === 'appended') return isCount(length) ? { id, type, length, isReplyOpen: isReplyOpen === true } : undefined;
   if (!isCount(next)) return undefined;
   if (type === 'single') {
@@ -80,9 +80,9 @@ function messageOf(given: unknown): HubMessage | undefined {
 /** The messages of a payload and the hub that sent them. Undefined for a payload of somebody else. */
 export function readPayload(payload: string): { hub: string; messages: HubMessage[] } | undefined {
   try {
-    const given: unknown = JSON.parse(payload, (key, value) => (key === '__proto__' ? undefined : value));
-    if (!isObject(given) || !isText(given.hub) || !Array.isArray(given.messages)) return undefined;
-    return { hub: given.hub, messages: given.messages.flatMap((message) => messageOf(message) ?? []) };
+    const sent: unknown = JSON.parse(payload, (key, value) => (key === '__proto__' ? undefined : value));
+    if (!isObject(sent) || !isText(sent.hub) || !Array.isArray(sent.messages)) return undefined;
+    return { hub: sent.hub, messages: sent.messages.flatMap((message) => messageOf(message) ?? []) };
   } catch {
     return undefined;
   }

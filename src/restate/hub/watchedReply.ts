@@ -150,13 +150,13 @@ export class WatchedReply {
   /** The whole copy, once its last part is here. */
   #complete({ reply, upTo, part, parts, next, signals }: SoFar): Placed[] | undefined {
     if (part === 0) this.#parts = { reply, upTo, signals: [], count: 0 };
-    const known = this.#parts;
-    if (!known || known.reply !== reply || known.upTo !== upTo || known.count !== part) return undefined;
-    known.count += 1;
-    for (const signal of signals) if (signal) known.signals.push({ next, signal });
-    if (known.count < parts) return undefined;
+    const received = this.#parts;
+    if (!received || received.reply !== reply || received.upTo !== upTo || received.count !== part) return undefined;
+    received.count += 1;
+    for (const signal of signals) if (signal) received.signals.push({ next, signal });
+    if (received.count < parts) return undefined;
     this.#parts = undefined;
-    return known.signals;
+    return received.signals;
   }
 
   #repeat(watcher: Watcher, { soFar, resets }: StreamedSignals): void {

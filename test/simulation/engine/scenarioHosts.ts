@@ -42,13 +42,13 @@ function modelOf(
         return yield finish('stop');
       }
       // A summary takes the place of messages. In that case the log contains the number of replies.
-      const given =
+      const replied =
         window && 'contextWindow' in window
           ? log().filter(({ type }) => type === 'model-reply').length
           : messages.filter(({ role }) => role === 'assistant').length;
       const [first] = messages[0]?.content ?? [];
       const script = (first?.type === 'text' && tasks[first.text]) || replies;
-      const reply = script[given] ?? 'beyond the script';
+      const reply = script[replied] ?? 'beyond the script';
       const parts = typeof reply === 'string' ? [t(reply)] : reply;
       yield* parts;
       yield finish(parts.some(({ type }) => type === 'tool-call') ? 'tool-calls' : 'stop', tokens);
