@@ -5,7 +5,7 @@
 
 import { eachEarlierEntry } from '../log/earlierMessages.ts';
 import { standingAt } from '../log/rewinding.ts';
-import type { Json, LogEntry, Message, StoredPart, ToolCall, ToolOutcome } from '../vocabulary.ts';
+import type { Json, LogEntry, Message, Settlement, StoredPart, ToolCall, ToolOutcome } from '../vocabulary.ts';
 import { prunedBy } from './contextEntries.ts';
 import { DID_NOT_RUN, lateText, NO_RESULT, PRUNED_RESULT, suspendedText } from './texts.ts';
 
@@ -162,9 +162,11 @@ interface Slot {
   reply: number;
   /** It was added after a later reply. */
   late?: boolean;
-  /** none, a placeholder, or a result. */
-  holds: 'nothing' | 'placeholder' | 'result';
+  /** A settlement replaces an unknown result, and the next result replaces a retried one. */
+  holds: 'nothing' | 'placeholder' | 'unknown' | 'retried' | 'result';
 }
+
+const hasResult = ({ holds }: Slot): boolean => holds !== 'nothing' && holds !== 'placeholder';
 
 /** An incremental fold from log entries to the messages of a model. */
 export interface Transcript {
@@ -188,7 +190,6 @@ class MessageList implements Transcript {
   #messages: Message[] = [];
   #seqs: number[] = [];
   #slots = new Map<string, Slot>();
-  #retried: Set<string> | undefined;
   #reply = 0;
   #open = new OpenReply();
   #seq = 0;
@@ -227,12 +228,7 @@ class MessageList implements Transcript {
       case 'tool-result':
         return this.#result(entry.callId, entry.outcome, entry.content);
       case 'call-settled':
-        if ('retry' in entry.how) {
-          this.#retried ??= new Set();
-          this.#retried.add(entry.callId);
-        } else if ('ran' in entry.how) this.#settle(entry.callId, 'succeeded', textPart(JSON.stringify(entry.how.ran)));
-        else this.#settle(entry.callId, 'cancelled', textPart(DID_NOT_RUN));
-        return;
+        return this.#settle(entry.callId, entry.how);
       case 'compaction':
         return this.#compact(entry.upToSeq, entry.summary);
       case 'model-reply':
@@ -265,7 +261,7 @@ class MessageList implements Transcript {
 
   isOld(callId: string): boolean {
     const slot = this.#slots.get(callId);
-    return slot?.holds === 'result' && (slot.reply !== this.#reply || this.#open.messages.length > 0);
+    return slot !== undefined && hasResult(slot) && (slot.reply !== this.#reply || this.#open.messages.length > 0);
   }
 
   /** Begins again with the entries that still count. */
@@ -274,7 +270,6 @@ class MessageList implements Transcript {
     this.#messages = [];
     this.#seqs = [];
     this.#slots = new Map();
-    this.#retried = undefined;
     this.#reply = 0;
     this.#open = new OpenReply();
     this.#userTurns = 0;
@@ -325,22 +320,31 @@ class MessageList implements Transcript {
 
   #suspend(callId: string, reason: string): void {
     const slot = this.#slots.get(callId);
-    if (!slot || slot.holds === 'result' || slot.reply !== this.#reply) return;
+    if (!slot || hasResult(slot) || slot.reply !== this.#reply) return;
     slot.holds = 'placeholder';
     this.#replace(slot.index, { role: 'tool', callId, content: textPart(suspendedText(reason)), isError: false });
   }
 
   #result(callId: string, outcome: ToolOutcome, content: StoredPart[]): void {
     const slot = this.#slots.get(callId);
-    if (!slot) return;
-    if (slot.holds === 'result' && !this.#retried?.delete(callId)) return;
-    this.#settle(callId, outcome, content);
+    if (!slot || slot.holds === 'unknown' || slot.holds === 'result') return;
+    this.#place(slot, { callId, outcome, content });
   }
 
-  #settle(callId: string, outcome: ToolOutcome, content: StoredPart[]): void {
+  /** The first settlement counts. */
+  #settle(callId: string, how: Settlement): void {
     const slot = this.#slots.get(callId);
-    if (!slot) return;
-    slot.holds = 'result';
+    if (!slot || slot.holds === 'result') return;
+    if ('ran' in how) this.#place(slot, { callId, outcome: 'succeeded', content: textPart(JSON.stringify(how.ran)) });
+    else if ('didNotRun' in how) this.#place(slot, { callId, outcome: 'cancelled', content: textPart(DID_NOT_RUN) });
+    else if (hasResult(slot)) slot.holds = 'retried';
+  }
+
+  #place(
+    slot: Slot,
+    { callId, outcome, content }: { callId: string; outcome: ToolOutcome; content: StoredPart[] },
+  ): void {
+    slot.holds = outcome === 'unknown' ? 'unknown' : 'result';
     const spoken = slot.reply !== this.#reply;
     if (!spoken) {
       const message: Message = slot.late

@@ -1,7 +1,9 @@
 /** Entries of a call that a damaged log contains twice: what ran does not run again (docs/internals/model.md, Effect Records). */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { modelMessages } from '../../machines/index.ts';
 import { defineTool, type LogEntry, type Tool } from '../../src/index.ts';
+import { project } from '../../src/projector/index.ts';
 import { bench, entry, storeWith } from '../support/agentBench.ts';
 import { asks, echoTool } from '../support/scenarioTools.ts';
 import { call } from '../support/scriptedReplies.ts';
@@ -73,4 +75,22 @@ describe('a repeated entry', () => {
     expect(keys).toHaveLength(1);
     expect(conversation.log()).toEqual(log);
   });
+
+  it.each([
+    ['another outcome', { ran: 'paid twice' }],
+    ['that nothing ran', { didNotRun: true }],
+    ['a retry', { retry: true }],
+  ] as const)(
+    'of two settlements the first counts for the model, as in the views, if the second says %s',
+    async (_, how) => {
+      const on = await bench({ replies: ['done'], tools: [paying([])], store: await storeWith(await diedPaying()) });
+      await on.conversation.settle('c1', { ran: 'paid once' });
+      const log = withCopy(on.conversation.log(), ({ type }) => type === 'call-settled');
+      log.push({ ...(log.pop() as Extract<LogEntry, { type: 'call-settled' }>), how });
+      const [result] = modelMessages(log).filter(({ role }) => role === 'tool');
+      expect(result?.content).toEqual([{ type: 'text', text: '"paid once"' }]);
+      const [view] = project(log).cycles.flatMap(({ rounds }) => rounds.flatMap(({ output }) => output.calls));
+      expect(view?.result).toMatchObject({ outcome: 'succeeded' });
+    },
+  );
 });

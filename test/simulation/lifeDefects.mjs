@@ -242,8 +242,8 @@ export const defects = [
     fault: 'decide',
     edits: [
       [
-        "if (slot.holds === 'result' && !this.#retried?.delete(callId))",
-        "if (slot.holds === 'placeholder' || (slot.holds === 'result' && !this.#retried?.delete(callId)))",
+        "if (!slot || slot.holds === 'unknown' || slot.holds === 'result') return;",
+        "if (!slot || slot.holds === 'placeholder' || slot.holds === 'unknown' || slot.holds === 'result') return;",
       ],
     ],
   },
