@@ -35,11 +35,20 @@ const KERNEL = [
   'projector',
   'plugins',
   'requestLoop',
+  'content',
+  'conversation',
+  'hostile',
+  'log',
+  'models',
+  'restate',
+  'session',
+  'transports',
 ]
   .map((folder) => `test/${folder}/**/*.test.ts`)
   .concat(
     'test/simulation/lives.fixed.test.ts',
     'test/simulation/regressions.test.ts',
+    'test/simulation/engine/*.test.ts',
     'test/stores/copyConversations.test.ts',
     'test/otel/openTelemetry.test.ts',
     'test/client/*.test.ts',
