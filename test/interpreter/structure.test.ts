@@ -139,6 +139,11 @@ describe('the plan of a chart', () => {
     ['an action that is no verb', { entry: 'greet' }, /an act is \{ type, params \}/],
     ['a function as an action', { entry: () => {} }, /an act is \{ type, params \}/],
     [
+      'an action with another field',
+      { entry: { type: 'drop', params: 'x', delay: 1 } },
+      /an act is \{ type, params \}/,
+    ],
+    [
       'a guard that is not declared',
       { on: { go: { guard: 'missing', target: '.b' } } },
       /the guard "missing" is unknown/,
@@ -158,5 +163,23 @@ describe('the plan of a chart', () => {
       machine = made(change);
       planOf(machine);
     }).toThrow(message);
+  });
+
+  it.each([
+    ['an event leads to no state', { on: { go: '.nowhere' } }, /the target .nowhere is unknown/],
+    [
+      'a condition leads to no state',
+      { always: { guard: () => true, target: '.nowhere' } },
+      /the target .nowhere is unknown/,
+    ],
+    [
+      'an event of an inner state leads to no state',
+      { states: { a: { on: { go: 'c' } }, b: {} } },
+      /the target c is unknown/,
+    ],
+    ['two states have one id', { states: { a: {}, b: { id: 'X.a' } } }, /X\.a .*two states have this id/],
+  ])('is refused for a chart that no XState machine was made of, where %s', (_, change, message) => {
+    const chart = { id: 'X', config: { ...config, ...change }, implementations: { guards: {}, actors: {} } };
+    expect(() => planOf(chart)).toThrow(message);
   });
 });

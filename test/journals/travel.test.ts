@@ -42,6 +42,14 @@ describe('the past of a log', () => {
     expect(ran).toEqual(['c1']);
   });
 
+  it('is refused for anything but a list of entries, and the error contains none of it', () => {
+    for (const log of ['s3cret', { text: 's3cret' }, undefined]) {
+      const read = () => pastOf(log as unknown as LogEntry[]);
+      expect(read).toThrow(/a log must be a list of entries/);
+      expect(read).not.toThrow(/s3cret/);
+    }
+  });
+
   it('contains the waiting calls, the queue and the state', async () => {
     const on = await bench({
       replies: [[call('c1', 'ask', { m: 'a' })]],

@@ -76,6 +76,15 @@ describe('what a message chooses', () => {
     expect(third?.tools).toHaveLength(2);
   });
 
+  it.each(['auto', 'none'] as const)(
+    'sets %s as the choice of tools for every call, also after one was called',
+    async (toolChoice) => {
+      const on = await bench({ tools: [echoTool().tool], replies: [[call('c1', 'echo', { m: '' })], 'done'] });
+      await on.conversation.send('hi', { settings: { toolChoice } }).result;
+      expect(on.model.calls.map((request) => request.toolChoice)).toEqual([toolChoice, toolChoice]);
+    },
+  );
+
   it('keeps a tool that was not chosen from running, as out of scope', async () => {
     const other = echoTool('other');
     const on = await bench({
