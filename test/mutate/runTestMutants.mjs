@@ -4,7 +4,7 @@
  * - `--in PATTERN`, several times: the sources. `--in machines` is the behaviour of all charts.
  * - `--tests PATTERN`, several times: the tests; the kernel's tests unless given.
  * - `--mistakes N`, `--seed N`: how many mistakes, and which. `--from N` leaves out the first ones of that order.
- * - `--only TEXT`: mistakes whose names contain the text. `--verbose`: prints the detector of each mistake.
+ * - `--only TEXT`, several times: mistakes whose names contain one of the texts. `--verbose`: prints the detector of each mistake.
  * Each mistake meets the test files that reach its place, those first that noticed most mistakes for their time. If only
  * the loading of modules reaches a place, all files are tried. A test that hangs has noticed the mistake. Survivors are
  * printed; the exit code is 1 if less than `--least` percent (90) are noticed.
@@ -73,7 +73,7 @@ const { values } = parseArgs({
     mistakes: { type: 'string', default: '300' },
     seed: { type: 'string', default: '1' },
     from: { type: 'string', default: '0' },
-    only: { type: 'string', default: '' },
+    only: { type: 'string', multiple: true, default: [''] },
     verbose: { type: 'boolean', default: false },
     least: { type: 'string', default: '90' },
   },
@@ -169,7 +169,7 @@ function reasonFor({ owner, what, was }) {
 const all = mistakes
   .slice(1)
   .map((mistake, index) => ({ ...mistake, number: index + 1, name: nameOf(mistake), equal: reasonFor(mistake) }));
-const wanted = all.filter(({ name }) => name.includes(values.only));
+const wanted = all.filter(({ name }) => values.only.some((text) => name.includes(text)));
 const chosen = shuffled(wanted.length, Number(values.seed))
   .slice(Number(values.from), Number(values.from) + Number(values.mistakes))
   .map((index) => wanted[index]);
