@@ -86,7 +86,7 @@ function know(place: Place, passed: () => Passed): WalkedPlace {
   return { ...place, walk, questions, traces, steps, all, passed: [...beginnings(judged.machine.root), ...names] };
 }
 
-/** All known answers, the smallest first: random subjects, then the starts of charts. */
+/** The answers of the correct charts, the smallest first: random subjects, then the starts of charts. */
 export function knowAll(passed: () => Passed): WalkedPlace[] {
   const sizeOf = ({ chart, start, steps }: WalkedPlace): number => (chart < 0 ? start - 1_000 : steps.length);
   return places()
@@ -235,7 +235,7 @@ export function judgeFunction(
   return judge(others, remainingSteps, 0);
 }
 
-/** A mistake in code that runs while the given modules load: everything is checked, the parts `near` it first. */
+/** A mistake in code that runs while modules load: everything is checked, the parts `near` it first. */
 export function judgeLoaded(walkedPlaces: readonly WalkedPlace[], near: readonly number[], atMost: number): Verdict {
   const isNear = ({ questions }: WalkedPlace): boolean =>
     questions.some(({ passed }) => near.some((place) => isIn(passed, place)));

@@ -24,7 +24,7 @@ import equivalents from './equivalents.json' with { type: 'json' };
 import { loaded, written } from './judgeBundle.mjs';
 
 const DUE = '95';
-/** The number of steps for one mistake, and for one that is known to have no effect. */
+/** The number of steps for one mistake, and for a mistake that is listed as without effect. */
 const STEPS_LONG = '40000';
 const LISTED_STEPS = 3_000;
 const { values } = parseArgs({

@@ -173,7 +173,7 @@ export const anyChart: readonly ChartInvariant[] = [
           .filter((entry) => entry.callId === callId && entry.suspension < suspension);
         const last = Math.max(0, ...before.map((entry) => entry.suspension));
         hold(before.length === 0 || suspension === last + 1, `${callId} goes from suspension ${last} to ${suspension}`);
-        hold(!trace.all('tool-result').some((entry) => entry.callId === callId), `${callId} waits behind its result`);
+        hold(!trace.all('tool-result').some((entry) => entry.callId === callId), `${callId} waits after its result`);
       }
     },
   },

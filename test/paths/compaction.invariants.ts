@@ -46,7 +46,7 @@ export const compactionInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 8: one entry replaces the given range at the end, and never before; a blocked compaction writes none',
+    says: 'semantics 8: one entry replaces the range at the end, and never before; a blocked compaction writes none',
     holds: (trace) => {
       const { upToSeq, runId } = inputOf(trace);
       const entries = trace.all('compaction');
@@ -58,7 +58,7 @@ export const compactionInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 8: the summary and what its model took are in the entry, and the run is told what to count',
+    says: 'semantics 8: the entry contains the summary and the usage of its model, and the run receives the usage',
     holds: (trace) => {
       const [entry] = trace.now('compaction');
       const summary = summaryOf(trace);
@@ -69,19 +69,19 @@ export const compactionInvariants: readonly ChartInvariant[] = [
       const reported = (trace.state.output as CompactionOutput).spent;
       hold(
         json(reported?.usage) === json(spent?.usage) && reported?.costUsd === spent?.costUsd,
-        `told ${json(reported)}`,
+        `reported ${json(reported)}`,
       );
     },
   },
   {
-    says: 'S002-28: where no summary comes the messages are left out, what must stay stays, and people are told why',
+    says: 'S002-28: without a summary the messages are left out, required content stays, and a notice contains the reason',
     holds: (trace) => {
       const notices = trace.now('notice').filter(({ code }) => code === 'compaction_failed');
       const dropped = trace.event !== undefined && endOf(trace) === 'dropped';
       hold(notices.length === (dropped ? 1 : 0), `${notices.length} notices`);
       const last = failuresOf(trace).at(-1);
       if (!dropped || !last) return;
-      hold(notices[0]?.text.includes(last.code) === true, `told ${notices[0]?.text}`);
+      hold(notices[0]?.text.includes(last.code) === true, `the notice is ${notices[0]?.text}`);
       const [entry] = trace.now('compaction');
       hold(entry?.summary.includes(last.kept ?? '') === true, `kept ${entry?.summary}`);
     },
@@ -94,7 +94,7 @@ export const compactionInvariants: readonly ChartInvariant[] = [
       hold(phases.length === (heard && !trace.before ? 1 : 0), `${phases.length} phases`);
       const block = heardOf(trace)?.block;
       const notices = trace.now('notice').filter(({ code }) => code === 'compaction_blocked');
-      hold(notices.length === (block ? 1 : 0), `${notices.length} blocks are told`);
+      hold(notices.length === (block ? 1 : 0), `${notices.length} notices of blocks`);
       if (!block) return;
       hold(notices[0]?.text.includes(block.by) === true && notices[0].text.includes(block.reason), json(notices));
       hold(asksIn(trace.steps.flatMap((step) => step.asked)).length === 0, 'a model is asked');
@@ -111,7 +111,7 @@ export const compactionInvariants: readonly ChartInvariant[] = [
         hold(!due.spent, `attempt ${request.attempt} follows a failure that is not repeated`);
         hold(request.attempt === index + 1 && request.model === due.model, `attempt ${json(request)}`);
         hold(request.upToSeq === upToSeq && request.runId === runId, `of ${json(request)}`);
-        hold(request.instructions === heardOf(trace)?.instructions, `told ${request.instructions}`);
+        hold(request.instructions === heardOf(trace)?.instructions, `instructions ${request.instructions}`);
         hold(request.id.startsWith(`${runId}/t${turn}/compaction/`), request.id);
       }
     },

@@ -68,14 +68,14 @@ const cuts = sampled(conversationScripts, volume.cutOf).flatMap((script) =>
   [...script.moves.keys()].map((count) => [script.name, count, script] as const),
 );
 
-describe('a conversation knows what its log says, however it is cut', () => {
-  it.each(cuts)('%s: cancelled behind move %i', (_, count, script) => {
+describe('a conversation has the state of its log, wherever it is cut', () => {
+  it.each(cuts)('%s: cancelled after move %i', (_, count, script) => {
     const played = play(script, count, ({ ride }) => ride.deliver({ type: 'cancel.requested' }));
     atRest(played);
     expect(entriesOf(played.ride.journal.entries, 'run-suspended').length).toBeLessThanOrEqual(1);
   });
 
-  it.each(cuts)('%s: the store fails in the next step behind move %i', (_, count, script) => {
+  it.each(cuts)('%s: the store fails in the step after move %i', (_, count, script) => {
     const played = play(script, count, (now) => {
       now.ride.journal.refuse = new Error('no space left');
       const next = script.moves[count];

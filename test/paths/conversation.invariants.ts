@@ -135,7 +135,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 2, queueDrain: a run is given the steers that wait, in the order in which they came, and the settings',
+    says: 'semantics 2, queueDrain: a run receives the settings and the queued steers, in arrival order',
     holds: (trace) => {
       const run = startOf(trace);
       if (!run || !trace.before) return;
@@ -160,7 +160,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 3: what cannot be delivered yet is message-queued; a steer while a run is active is told to the run, a followUp is not',
+    says: 'semantics 3: a message that cannot be delivered yet is message-queued; an active run receives a steer, and no followUp',
     holds: (trace) => {
       const message = sentOf(trace);
       const at = wasIn(trace);
@@ -177,11 +177,11 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       );
       const isActive = json(trace.before?.state.value) === '{"busy":"active"}';
       const steers = isQueued && isActive && kind === 'steer';
-      same('told', steered, steers ? [{ messageId, kind, content: [] }] : []);
+      same('sent to the run', steered, steers ? [{ messageId, kind, content: [] }] : []);
     },
   },
   {
-    says: 'semantics 3: a message that is taken back is message-returned, once, and the run under way hears of it; a close takes back all',
+    says: 'semantics 3: a withdrawn message is message-returned once, and the active run receives that; a close withdraws all',
     holds: (trace) => {
       const { type, messageId, why } = cameOf(trace);
       const queue = trace.before ? queueOf(trace.before) : [];
@@ -193,17 +193,17 @@ export const conversationInvariants: readonly ChartInvariant[] = [
         listed ? [[messageId, why]] : closed,
       );
       const returned = sentTo(trace, 'run').filter((event) => event.type === 'message.returned');
-      hold(returned.length === (listed && wasIn(trace) === 'busy' ? 1 : 0), `${returned.length} are told`);
+      hold(returned.length === (listed && wasIn(trace) === 'busy' ? 1 : 0), `${returned.length} are sent`);
     },
   },
   {
-    says: 'semantics 7: a cancel or a close while busy is told to the run once, with what was streamed; when idle it is nothing',
+    says: 'semantics 7: a run receives the first cancel or close once; when idle, a cancel changes nothing',
     holds: (trace) => {
       const cancels = sentTo(trace, 'run').filter(({ type }) => type === 'run.cancelled');
       const { type, withdrawn } = cameOf(trace);
       const isFirst = isCancel(trace) && json(trace.before?.state.value) === '{"busy":"active"}';
       const isCancelled = isFirst || (withdrawn === true && startOf(trace) !== undefined);
-      hold(cancels.length === (isCancelled ? 1 : 0), `${cancels.length} are told`);
+      hold(cancels.length === (isCancelled ? 1 : 0), `${cancels.length} cancels are sent`);
       if (isCancelled) same('where it is', trace.state.value, { busy: 'cancelling' });
       if (type !== 'cancel.requested' || ['waiting', 'superseding'].includes(wasIn(trace))) return;
       same(
@@ -235,7 +235,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       for (const { call } of suspended) {
         const result = results.find(({ callId }) => callId === call.callId);
         same(call.callId, [result?.outcome, result?.code], how);
-        hold(json(result?.content).length > 12, 'a result says what happened');
+        hold(json(result?.content).length > 12, 'a result has a text');
       }
       same('stop', [stops[0]?.reason, stops[0]?.cause], ['interrupted', cancelled ? 'cancelled' : 'superseded']);
       same(
@@ -256,7 +256,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 6: the end of a cycle that waits holds when it is durable; where it was lost the cycle goes on waiting',
+    says: 'semantics 6: the end of a cycle that waits holds when it is durable; if it is lost, the cycle still waits',
     holds: (trace) => {
       const at = wasIn(trace);
       if (at !== 'closing' && at !== 'late' && at !== 'superseding') return;
@@ -306,7 +306,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 14: a decision is durable at once, whoever holds it; the run under way hears of it, and nothing resumes by itself',
+    says: 'semantics 14: a decision is durable at once, whoever holds it; the active run receives it, and nothing resumes by itself',
     holds: (trace) => {
       const { type, held } = cameOf(trace) as { type: string; held?: HeldDecision };
       const due =
@@ -319,7 +319,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       const decisions = sentTo(trace, 'run').flatMap((event) =>
         event.type === 'decision.arrived' ? [(event as unknown as { held: unknown }).held] : [],
       );
-      same('told', decisions, wasIn(trace) === 'busy' && due.length > 0 ? [held] : []);
+      same('sent to the run', decisions, wasIn(trace) === 'busy' && due.length > 0 ? [held] : []);
     },
   },
   {
@@ -335,7 +335,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 4: the host hears of the end of each run once, as it ended; and of a run that was given back before it began',
+    says: 'semantics 4: the host receives the end of each run once, and the end of a run whose message is returned before it begins',
     holds: (trace) => {
       const ends = trace.asked.flatMap((request) => (request.kind === 'ended' ? [request] : []));
       const end = endOf(trace);
@@ -358,14 +358,14 @@ export const conversationInvariants: readonly ChartInvariant[] = [
           : undefined;
       const alive = gone && !lostSince(trace);
       same(
-        'given back',
+        'ended before it began',
         ends.map(({ runId, result }) => [runId, result.termination, result.cause]),
         alive ? [[`run_${gone.messageId}`, 'Cancelled', 'cancelled']] : [],
       );
     },
   },
   {
-    says: 'semantics 4: where the conversation rests behind a run: waiting if it is suspended, with an error if it failed, else idle',
+    says: 'semantics 4: after a run the conversation waits if the run is suspended, has an error if it failed, and else is idle',
     holds: (trace) => {
       const end = endOf(trace);
       if (!end || dueRun(trace)) return;
@@ -386,28 +386,32 @@ export const conversationInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 5: what could not be stored is an error of the conversation at rest, and the run under way hears of its own',
+    says: 'semantics 5: a failed append is an error of the conversation at rest, and the active run receives its own failed appends',
     holds: (trace) => {
       const { type, lost, error } = cameOf(trace) as { type: string; lost?: NewEntry[]; error?: unknown };
       const passedOn = sentTo(trace, 'run').filter((event) => event.type === 'append.failed');
       const isOwn =
         type === 'append.failed' &&
         (lost?.length === 0 || lost?.some(({ runId, type: what }) => what === 'decision' || runId === lastRun(trace)));
-      hold(passedOn.length === (isOwn && wasIn(trace) === 'busy' ? 1 : 0), `${passedOn.length} are told`);
-      for (const event of passedOn) same('what is told', event, { type, error, lost });
+      hold(passedOn.length === (isOwn && wasIn(trace) === 'busy' ? 1 : 0), `${passedOn.length} are sent`);
+      for (const event of passedOn) same('the failed append', event, { type, error, lost });
       if (type === 'append.failed' && wasIn(trace) === 'idle')
         same('where it rests', trace.state.value, { idle: 'error' });
     },
   },
   {
-    says: 'semantics 5: an executor that failed is told to the run under way',
+    says: 'semantics 5: the active run receives a failed effect',
     holds: (trace) => {
       const passedOn = sentTo(trace, 'run').filter((event) => event.type === 'effect.failed');
-      same('told', passedOn, cameOf(trace).type === 'effect.failed' && wasIn(trace) === 'busy' ? [trace.event] : []);
+      same(
+        'sent to the run',
+        passedOn,
+        cameOf(trace).type === 'effect.failed' && wasIn(trace) === 'busy' ? [trace.event] : [],
+      );
     },
   },
   {
-    says: 'semantics 9: what a sub-agent used is in the log, counted in the conversation, and told to the run under way',
+    says: 'semantics 9: the usage of a sub-agent is logged and counted in the conversation, and the active run receives it',
     holds: (trace) => {
       const { type, callId } = cameOf(trace);
       const due = type === 'sub-agent.changed';
@@ -421,7 +425,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       const busy = wasIn(trace) === 'busy';
       for (const { runId } of due ? trace.log : []) same('of the run', runId, busy ? lastRun(trace) : null);
       const passedOn = sentTo(trace, 'run').filter((event) => event.type === 'sub-agent.changed');
-      hold(passedOn.length === (due && busy ? 1 : 0), `${passedOn.length} are told`);
+      hold(passedOn.length === (due && busy ? 1 : 0), `${passedOn.length} are sent`);
       const run = startOf(trace);
       const { of } = cameOf(trace) as { of?: Continued };
       const counts = of?.waits ? sumsOf(of.counters) : spentOf(trace);

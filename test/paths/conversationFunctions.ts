@@ -254,7 +254,7 @@ const clauses: readonly Clause<Moment>[] = [
     },
   },
   {
-    says: 'semantics 2, queueDrain: a run is given the steers that wait, and of followUps those that were promoted with it',
+    says: 'semantics 2, queueDrain: a run receives the queued steers, and the followUps that were promoted with it',
     holds: ({ context }) => {
       const { steers } = entries.runInput({ context });
       const taken = ({ messageId, kind }: ConversationContext['queue'][number]): boolean =>
@@ -264,7 +264,7 @@ const clauses: readonly Clause<Moment>[] = [
     },
   },
   {
-    says: 'semantics 2, promoteFollowUpOn: a followUp waits where the store lost something of a call of the run before',
+    says: 'semantics 2, promoteFollowUpOn: a followUp waits if the store lost entries of a call of the run before',
     holds: ({ context, event }) => {
       if (event.type !== 'xstate.done.actor.run') return;
       const callIds = event.output.end.lost?.flatMap((entry) => ('callId' in entry ? [entry.callId] : [])) ?? [];

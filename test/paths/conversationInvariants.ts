@@ -44,9 +44,9 @@ const endsAreReported: Invariant = (state, seen) => {
     if (!runs.has(request.runId)) reportedIds.add(request.runId);
     return runs.has(request.runId);
   }).length;
-  for (const runId of reportedIds) hold(!runs.has(runId), `${runId} was given back and begun`);
+  for (const runId of reportedIds) hold(!runs.has(runId), `${runId} was returned and begun`);
   const ended = events.filter(({ type }) => type === 'xstate.done.actor.run').length;
-  hold(reports === ended, `${ended} runs ended and ${reports} ends were told`);
+  hold(reports === ended, `${ended} runs ended and ${reports} ends were reported`);
 };
 
 /** The first message of each run, by conversation. */

@@ -1,4 +1,4 @@
-/** Scripts of a conversation with its real runs. Invariant: each script tells one story through its moves. */
+/** Scripts of a conversation with its real runs. Invariant: each script is one story in moves. */
 import {
   type ChartPolicies,
   type ConversationInput,
@@ -68,7 +68,7 @@ export const conversationScripts: readonly ConversationScript[] = [
     ends: ['completed', 'completed'],
   },
   {
-    name: 'a steer sent in a round is delivered behind it',
+    name: 'a steer sent in a round is delivered after it',
     input: fresh(),
     moves: [sent('u1'), commit, answer('a'), commit, sent('s1', 'steer'), ['tool', succeeded], commit, answer()],
     rests: ready,
@@ -98,14 +98,14 @@ export const conversationScripts: readonly ConversationScript[] = [
     ends: ['suspended', 'completed', 'completed'],
   },
   {
-    name: 'a decision behind the last gate of a run is taken up by the next one without being asked for',
+    name: 'the next run applies a decision that arrives after the last gate, without a resume',
     input: fresh(),
     moves: [...untilItWaits.slice(0, -1), decided('a'), commit, commit, ['gate', allow], ['tool', succeeded], commit],
     rests: ready,
     ends: ['suspended', 'completed'],
   },
   {
-    name: 'a waiting conversation that is cancelled goes on with its queue',
+    name: 'a waiting conversation that is cancelled continues with its queue',
     input: fresh(),
     moves: [...untilItWaits, sent('u2', 'followUp'), cancelled, commit, commit, answer()],
     rests: ready,
@@ -129,7 +129,7 @@ export const conversationScripts: readonly ConversationScript[] = [
     ends: ['completed', 'completed'],
   },
   {
-    name: 'a message behind an error is a new request',
+    name: 'a message after an error is a new request',
     input: fresh(),
     moves: [
       sent('u1'),

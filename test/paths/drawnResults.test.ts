@@ -10,7 +10,7 @@ import { ends } from './runEnds.ts';
 import { runs } from './runFunctions.ts';
 
 describe.each([logs, runs, ends, conversations, acts, counts])(
-  'what functions say of drawn $name',
+  'functions of drawn $name',
   ({ name, batches, clauses, subjects, digest, batchLine }) => {
     const taken = sampled(batches, volume.batchOf);
     it.each(clauses.map(({ says, holds }) => [says, holds] as const))('%s', (_, holds) => {
@@ -21,11 +21,11 @@ describe.each([logs, runs, ends, conversations, acts, counts])(
 
     const file = join(import.meta.dirname, 'digests', `${name}.txt`);
     const message = `${name} have other results than recorded; if you changed them on purpose, \`npm run record\` records them`;
-    it.runIf(proves)('is what its committed digest says (-u writes what it is now)', async () => {
+    it.runIf(proves)('equals its committed digest (-u writes a new one)', async () => {
       await expect(digest(), message).toMatchFileSnapshot(file);
     });
 
-    it.runIf(!proves)('is in each batch that is taken what its committed digest says', () => {
+    it.runIf(!proves)('equals its committed digest in each selected batch', () => {
       const committed = readFileSync(file, 'utf8').split('\n');
       expect(
         taken.map(batchLine).filter((line) => !committed.includes(line)),

@@ -58,7 +58,7 @@ const suspensionsCount: Invariant = (_, { journal }) => {
     if (entry.type === 'tool-result') done.add(entry.callId);
     if (entry.type !== 'tool-suspended') continue;
     const before = last.get(entry.callId);
-    hold(!done.has(entry.callId), `${entry.callId} was suspended behind its result`);
+    hold(!done.has(entry.callId), `${entry.callId} was suspended after its result`);
     hold(before === undefined || entry.suspension === before + 1, `${entry.callId} skipped a suspension`);
     last.set(entry.callId, entry.suspension);
   }
@@ -84,7 +84,7 @@ const oneEndARun: Invariant = (_, { journal }) => {
     const behindWait = types.slice(suspended + 1).filter((type) => suspended >= 0 && !CLOSING.has(type));
     hold(
       behindStop.length + behindWait.length === 0,
-      `${runId} says behind its end: ${[...behindStop, ...behindWait]}`,
+      `entries of ${runId} after its end: ${[...behindStop, ...behindWait]}`,
     );
   }
 };
@@ -144,7 +144,7 @@ const endIsLogged: Invariant = (state, { journal }) => {
     hold(waiting.length > 0, 'a suspended run waits for something');
     hold(
       stop?.type === 'run-suspended' && stop.waiting.join() === waiting.join(),
-      'the log says what the run waits for',
+      'the log contains the calls that the run waits for',
     );
   } else hold(stop?.type === 'run-stop', `the run's end is in the log, not ${stop?.type}`);
 };
@@ -190,7 +190,7 @@ const steersAreDelivered: Invariant = (_, { journal, sent }) => {
       : [],
   );
   const logged = entriesOf(journal.entries, 'user-message').filter(({ kind }) => kind === 'steer');
-  hold(delivered.join() === logged.map(({ messageId }) => messageId).join(), `the steers told of are ${delivered}`);
+  hold(delivered.join() === logged.map(({ messageId }) => messageId).join(), `the steers sent are ${delivered}`);
 };
 
 export const ofRun = (input: RunInput): Invariant[] => [

@@ -443,7 +443,7 @@ function holdPairs(messages: readonly Message[]): void {
   let due: string[] = [];
   for (const message of messages) {
     if (message.role === 'tool') hold(due.shift() === message.callId, `a result of ${message.callId} stands elsewhere`);
-    else hold(due.length === 0, `no result of ${due} behind its call`);
+    else hold(due.length === 0, `no result of ${due} directly after its call`);
     if (message.role === 'assistant') due = message.toolCalls.map(({ callId }) => callId);
   }
   hold(due.length === 0, `no result of ${due} at the end`);
@@ -460,7 +460,7 @@ const logClauses: readonly Clause<readonly LogEntry[]>[] = [
       const looked = createTranscript();
       for (const [index, entry] of log.entries()) {
         looked.push(entry);
-        hold(json(looked.messages()) === json(modelMessages(log.slice(0, index + 1))), `behind entry ${index}`);
+        hold(json(looked.messages()) === json(modelMessages(log.slice(0, index + 1))), `after entry ${index}`);
       }
     },
   },
@@ -480,7 +480,7 @@ const logClauses: readonly Clause<readonly LogEntry[]>[] = [
     },
   },
   {
-    says: 'semantics 6: what a restart repairs is at rest, and needs no repair again',
+    says: 'semantics 6: a log that a restart has repaired is at rest, and needs no second repair',
     holds: (log) => {
       const rest = [...log, ...stamped(log, repairs(knowledgeOf(log), isRead))];
       hold(repairs(knowledgeOf(rest), isRead).length === 0, 'repaired twice');
@@ -488,7 +488,7 @@ const logClauses: readonly Clause<readonly LogEntry[]>[] = [
     },
   },
   {
-    says: 'semantics 6: nothing is run again by itself but what declares itself idempotent or was settled so',
+    says: 'semantics 6: no call runs again automatically unless it is declared idempotent or settled so',
     holds: (log) => {
       const logState = knowledgeOf([...log, ...stamped(log, repairs(knowledgeOf(log), isRead))]);
       for (const { call } of openCalls(logState).reruns) hold(isRead(call.name), `${call.callId} runs again`);

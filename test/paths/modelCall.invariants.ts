@@ -99,7 +99,7 @@ export function holdRetry(trace: Trace, turn: Turn, modelIds: readonly string[])
 
 export const modelCallInvariants: readonly ChartInvariant[] = [
   {
-    says: 'semantics 2, modelRetry: attempts count through the turn, for each model as many as the policy says',
+    says: 'semantics 2, modelRetry: attempts count through the turn, and each model has as many as the policy allows',
     holds: (trace) => holdAttempts(turnOf(trace)),
   },
   {
@@ -114,7 +114,10 @@ export const modelCallInvariants: readonly ChartInvariant[] = [
       const { status, output } = trace.state;
       hold((status === 'done') === (replied || failed), `${JSON.stringify(trace.state.value)}`);
       if (status !== 'done') return;
-      hold((output as { kind: string }).kind === (replied ? 'replied' : 'failed'), `it says ${JSON.stringify(output)}`);
+      hold(
+        (output as { kind: string }).kind === (replied ? 'replied' : 'failed'),
+        `the output is ${JSON.stringify(output)}`,
+      );
     },
   },
   {

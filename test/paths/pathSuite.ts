@@ -32,7 +32,7 @@ export function pathSuite(
     return paths;
   };
 
-  describe(`${machine.id} does on every generated path what its pure transitions say, and nowhere stalls (B24)`, () => {
+  describe(`${machine.id} takes the steps of its pure transitions on every generated path, and never stalls (B24)`, () => {
     it.each(starts)('from start %i', (_, input) => {
       const paths = pathsFrom(input);
       expect(paths.length).toBeGreaterThan(0);

@@ -10,7 +10,7 @@ const isCompleted = ({ state }: Trace): boolean => state.matches({ RESPONSE: 'Co
 
 export const responseStateInvariants: readonly ChartInvariant[] = [
   {
-    says: 'ResponseState: USER_INPUT, ASSISTANT, TOOL_EXECUTION, RESPONSE, one after the other; the model’s next turn leads back to ASSISTANT, and only what completes the request jumps',
+    says: 'ResponseState: USER_INPUT, ASSISTANT, TOOL_EXECUTION, RESPONSE, one after the other; the model’s next turn leads back to ASSISTANT, and only the end of the request skips states',
     holds: (trace) => {
       if (!trace.before) return hold(nameOf(trace) === 'USER_INPUT', `it begins in ${nameOf(trace)}`);
       const [from, to] = [nameOf(trace.before), nameOf(trace)];
@@ -20,12 +20,12 @@ export const responseStateInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: '2.5: the task is completed by what completes the request and by nothing else, and stays completed',
+    says: '2.5: only the end of the request completes the task, and it stays completed',
     holds: (trace) => {
       const wasReported = trace.steps.some(({ event }) => event?.type === 'request.completed');
       hold(
         isCompleted(trace) === wasReported,
-        `completed is ${isCompleted(trace)}, and it was ${wasReported ? '' : 'not '}said`,
+        `completed is ${isCompleted(trace)}, and it was ${wasReported ? '' : 'not '}reported`,
       );
     },
   },

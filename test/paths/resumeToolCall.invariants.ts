@@ -46,7 +46,7 @@ function progressOf(trace: Trace): { handled: Handled[]; current: Replay | undef
 
 export const resumeToolCallInvariants: readonly ChartInvariant[] = [
   {
-    says: 'run-lifecycle, NoDecision: where nothing is decided nothing is logged, asked or committed',
+    says: 'run-lifecycle, NoDecision: without a decision nothing is logged, requested or committed',
     holds: (trace) => {
       if (inputOf(trace).replays.length > 0) return;
       const { log, asked, spawned, state } = trace;
@@ -55,7 +55,7 @@ export const resumeToolCallInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'run-lifecycle, ReplayResume: what is approved runs once, in call-id order, one after the other',
+    says: 'run-lifecycle, ReplayResume: approved calls run once, in call-id order, one after the other',
     holds: (trace) => {
       const { conversationId, runId, id, suspensionsMax, retry, phases } = inputOf(trace);
       const { handled, current } = progressOf(trace);
@@ -87,7 +87,7 @@ export const resumeToolCallInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'run-lifecycle, ReplayCancel: what is denied does not run: it is failed, denied, with the reason that was given',
+    says: 'run-lifecycle, ReplayCancel: a denied call does not run: its result is failed, denied, with the reason of the decision',
     holds: (trace) => {
       const denied = progressOf(trace).handled.filter(({ replay }) => isDenied(replay));
       const results = trace.all('tool-result');
@@ -102,14 +102,15 @@ export const resumeToolCallInvariants: readonly ChartInvariant[] = [
         const reason = decision?.action === 'deny' ? (decision.reason ?? '') : '';
         const shown = trace.last('shown')?.content;
         if (inputOf(trace).phases.afterToolExecute) same('content', content, shown);
-        else hold(json(content).includes(reason) && json(content).includes('not run'), `it says ${json(content)}`);
+        else
+          hold(json(content).includes(reason) && json(content).includes('not run'), `the result is ${json(content)}`);
         if (!inputOf(trace).phases.afterToolExecute)
           same('a reason is named', json(content).includes('Reason'), reason !== '');
       }
     },
   },
   {
-    says: 'semantics 5: AfterToolExecute hears of a denial, before its result is in the log',
+    says: 'semantics 5: AfterToolExecute receives a denial before its result is in the log',
     holds: (trace) => {
       const { phases, id } = inputOf(trace);
       const asked = trace.asked.filter(({ kind }) => kind === 'afterTool');
@@ -140,7 +141,7 @@ export const resumeToolCallInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'run-lifecycle, ClearResolved: the run hears of each call as it is settled, with what it came to',
+    says: 'run-lifecycle, ClearResolved: the run receives each settled call with its outcome',
     holds: (trace) => {
       const sent = trace.steps.flatMap((step) =>
         step.sentEvents.flatMap(({ to, event }) =>
@@ -151,7 +152,7 @@ export const resumeToolCallInvariants: readonly ChartInvariant[] = [
       );
       const { handled } = progressOf(trace);
       same(
-        'told',
+        'sent to the run',
         sent.map(({ callId }) => callId),
         handled.map(({ replay }) => replay.call.callId),
       );
@@ -159,7 +160,7 @@ export const resumeToolCallInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'run-lifecycle, SnapshotIfStateChanged: what the calls wrote is in the log before the checkpoint',
+    says: 'run-lifecycle, SnapshotIfStateChanged: the state writes of the calls are in the log before the checkpoint',
     holds: (trace) => {
       const { handled, current } = progressOf(trace);
       const wrote = current
@@ -193,7 +194,7 @@ export const resumeToolCallInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'run-lifecycle, [*]: the gate answers with what became of each call',
+    says: 'run-lifecycle, [*]: the output of the gate is the outcome of each call',
     holds: (trace) => {
       if (trace.state.status !== 'done') return;
       const { outputs } = trace.state.output as ResumeToolCallOutput;

@@ -135,7 +135,7 @@ const ARROWS: readonly Arrow[] = [
 
 export const arrowInvariants: readonly ChartInvariant[] = ARROWS.map(
   ([leg, when]): ChartInvariant => ({
-    says: `run-lifecycle, State Machine: ${leg} is taken only when the document says so`,
+    says: `run-lifecycle, State Machine: ${leg} is taken only when the document allows it`,
     holds: (trace) => {
       if (!legsOf(trace).some(([from, to]) => `${from} → ${to}` === leg)) return;
       hold(when(trace, factsOf(trace)), json({ ...factsOf(trace), event: trace.event }));

@@ -75,14 +75,14 @@ export const runInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 7: a round that is running is told to stop, and is waited for, before the run ends',
+    says: 'semantics 7: before the run ends, a running round receives one stop, and the run waits for it',
     holds: (trace) => {
       const ended =
         ['run.cancelled', 'append.failed', 'effect.failed'].includes(trace.event?.type ?? '') ||
         (cameAs(trace, 'timer.elapsed') && exitLike(trace));
       const running = trace.before?.state.matches({ active: { ToolRound: 'running' } } as never) === true;
       const stops = trace.sentEvents.filter(({ to, event }) => to === 'round' && event.type === 'round.stopped');
-      hold(stops.length === (ended && running ? 1 : 0), `${stops.length} are told`);
+      hold(stops.length === (ended && running ? 1 : 0), `${stops.length} stops are sent`);
       if (ended && running) same('it waits', trace.state.value, trace.before?.state.value);
     },
   },
@@ -173,7 +173,7 @@ export const runInvariants: readonly ChartInvariant[] = [
           (request.limitMs ?? Number.POSITIVE_INFINITY) <= (cancelled ? 30 : 5000),
           `runEnd has ${request.limitMs} ms`,
         );
-        hold(request.termination !== undefined, 'runEnd hears how the run ends');
+        hold(request.termination !== undefined, 'runEnd receives the termination of the run');
       }
       if (afterError.length > 0) same('it hears of', asked[0]?.failure?.code, (trace.answer as { code?: string }).code);
     },
@@ -191,7 +191,7 @@ export const runInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 5: before each model call stand the steers, in arrival order, as many as the policy takes, and the conversation hears of them',
+    says: 'semantics 5: steers enter the log before each model call, in arrival order, as many as the policy takes, and the conversation receives them',
     holds: (trace) => {
       // Lost entries are written again.
       if (cameAs(trace, 'append.failed')) return;
@@ -211,18 +211,18 @@ export const runInvariants: readonly ChartInvariant[] = [
           : [],
       );
       same(
-        'told',
+        'sent to the conversation',
         sentToParent.map(({ messageId }) => messageId),
         due,
       );
     },
   },
   {
-    says: 'semantics 8: the context is measured before each model call if the window is known; the log contains warnings, their ends and pruned results',
+    says: 'semantics 8: the context is measured before each model call if the model has a window; the log contains warnings, their ends and pruned results',
     holds: (trace) => {
       const { context } = inputOf(trace).settings;
       const asked = asksOf(trace, 'context');
-      if (!context) return hold(asked.length === 0, 'a window that is not known');
+      if (!context) return hold(asked.length === 0, 'a model without a window is measured');
       for (const { pruneAbove, compactAbove } of asked) {
         same('above', [pruneAbove, compactAbove], [context.prune, context.compact]);
       }
@@ -418,7 +418,7 @@ export const runInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 2, steerAt: a steer in a round is told to it under afterTool, and to nobody else',
+    says: 'semantics 2, steerAt: under steerAt afterTool the round receives a steer that arrives during it, and nobody else does',
     holds: (trace) => {
       const steered = trace.sentEvents.filter(({ event }) => event.type === 'round.steered');
       const running = trace.before?.state.matches({ active: { ToolRound: 'running' } } as never) === true;
@@ -426,7 +426,7 @@ export const runInvariants: readonly ChartInvariant[] = [
         cameAs(trace, 'message.steered') && running && inputOf(trace).settings.policies.steerAt === 'afterTool';
       const { message } = (trace.event ?? {}) as { message?: { messageId: string } };
       same(
-        'told',
+        'sent to the round',
         steered.map(({ to, event }) => [to, (event as unknown as { messageId: string }).messageId]),
         due ? [['round', message?.messageId]] : [],
       );

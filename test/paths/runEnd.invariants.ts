@@ -148,7 +148,7 @@ export const closingInvariants: readonly ChartInvariant[] = [
         if (behind !== undefined)
           hold(
             facts.kept.some((kept) => kept.call.callId === call.callId && kept.behind === behind),
-            `${call.callId} behind ${behind}`,
+            `${call.callId} after ${behind}`,
           );
         hold(call.gated, `${call.callId} passes no gate again`);
       }
@@ -216,9 +216,9 @@ export const closingInvariants: readonly ChartInvariant[] = [
           !exit.step.asked.includes(request) &&
           !trace.steps.some((step) => step.before && exitOf(step.before) && step.asked.includes(request)),
       );
-      hold(open.length === 0, `${open.map(({ id }) => id)} goes on`);
+      hold(open.length === 0, `${open.map(({ id }) => id)} continues`);
       const gate = trace.state.children.gate;
-      hold(!gate || trace.situation.ended.includes(gate), 'a gate goes on');
+      hold(!gate || trace.situation.ended.includes(gate), 'a gate continues');
     },
   },
   {
@@ -229,7 +229,7 @@ export const closingInvariants: readonly ChartInvariant[] = [
       const asked = trace.asked.flatMap((request) =>
         request.kind === 'phase' && request.phases.includes('runEnd') ? [request] : [],
       );
-      hold(asked.length === 0 || enters(trace, 'RunEnd'), 'runEnd is asked elsewhere');
+      hold(asked.length === 0 || enters(trace, 'RunEnd'), 'runEnd is requested elsewhere');
       for (const { termination } of asked) same('they hear', termination, endOf(trace)?.[0]);
     },
   },
@@ -294,7 +294,7 @@ export const closingInvariants: readonly ChartInvariant[] = [
       if (lost) same('the end', [end.termination, end.cause], [due, 'store']);
       else same('the end', [end.termination, end.cause], endOf(trace));
       if (end.termination === 'Error' && end.cause !== 'tool')
-        hold((end.error?.message.length ?? 0) > 0, 'an error says what failed');
+        hold((end.error?.message.length ?? 0) > 0, 'an error has a message');
       const { replies, emptyReplies, tokens, costUsd, unpriced } = factsOf(trace);
       same(
         'the counts',
@@ -313,7 +313,7 @@ export const closingInvariants: readonly ChartInvariant[] = [
       same('code', error?.code, last?.code);
       hold(error?.message.includes(last?.message ?? '') === true, `${error?.message}`);
       const { failures: ofTurn } = factsOf(exitOf(trace)?.step ?? trace);
-      same('it says how often', error?.message.includes('attempts'), ofTurn.length > 1);
+      same('it contains the number of attempts', error?.message.includes('attempts'), ofTurn.length > 1);
     },
   },
   {
@@ -338,7 +338,7 @@ export const closingInvariants: readonly ChartInvariant[] = [
           isKnown || (outcome === 'cancelled' && (code === 'cancelled' || code === 'skipped')) || outcome === 'unknown',
           json([outcome, code]),
         );
-        hold(isKnown || json(content).length > 12, 'a result says what is known');
+        hold(isKnown || json(content).length > 12, 'a result has a text');
       }
       const order = [...madeBy(trace)];
       const own = results
@@ -380,7 +380,7 @@ export const closingInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 2, partialReply: streamed text is kept as an interrupted reply if the policy says so, and otherwise dropped',
+    says: 'semantics 2, partialReply: streamed text is kept as an interrupted reply if the policy keeps it, and otherwise dropped',
     holds: (trace) => {
       const { partial } = (trace.event ?? {}) as { partial?: string };
       const keeps =

@@ -140,7 +140,7 @@ const clauses = [
       const end = { ...context.end, lost };
       const open = assigns.keepOpenCalls({ context: { ...context, end }, event });
       const both = idsOf(open.suspended ?? []).filter((callId) => suspensions.includes(callId));
-      if (both.length > 0) throw new Error(`${both} waits, and no entry says so`);
+      if (both.length > 0) throw new Error(`${both} waits, and no entry lists it`);
     },
   },
   {

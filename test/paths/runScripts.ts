@@ -1,4 +1,4 @@
-/** Scripts of a run and its real children. Invariant: each script tells one story through its moves. */
+/** Scripts of a run and its real children. Invariant: each script is one story in moves. */
 import {
   type ChartPolicies,
   defaultPolicies,
@@ -111,7 +111,7 @@ export const runScripts: readonly RunScript[] = [
     calls: { a: 'failed', b: 'succeeded' },
   },
   {
-    name: 'a call that waits beside one that is done: the model goes on, and the run waits at its end',
+    name: 'one call waits and one is done: the model continues, and the run waits at its end',
     input: input(),
     moves: [commit, ['model', reply('Ab')], commit, ['gate', suspend, 'a'], ['tool', succeeded, 'b'], commit],
     ends: 'Suspended',
@@ -150,7 +150,7 @@ export const runScripts: readonly RunScript[] = [
     calls: { a: 'failed', b: 'succeeded' },
   },
   {
-    name: 'decisions at the gate only: what comes in the round is replayed behind it',
+    name: 'decisions at the gate only: a decision that arrives in the round is replayed after it',
     input: input({ decisionsDuringRound: 'atGate' }),
     moves: [
       commit,
@@ -183,7 +183,7 @@ export const runScripts: readonly RunScript[] = [
     calls: { s: 'succeeded' },
   },
   {
-    name: 'two decisions at one gate, one of them a denial that a plugin hears',
+    name: 'two decisions at one gate, one of them a denial that a plugin receives',
     input: resumed(
       input(
         {},
@@ -203,7 +203,7 @@ export const runScripts: readonly RunScript[] = [
     calls: { s: 'suspended' },
   },
   {
-    name: 'one after the other: what stands behind a waiting call follows its decision',
+    name: 'one after the other: the call after a waiting call follows its decision',
     input: input({ toolExecution: 'sequential' }),
     moves: [
       commit,
@@ -223,7 +223,7 @@ export const runScripts: readonly RunScript[] = [
     calls: { a: 'succeeded', b: 'succeeded', c: 'succeeded' },
   },
   {
-    name: 'one after the other: the run goes on without what stands behind a waiting call',
+    name: 'one after the other: the run continues without the call after a waiting call',
     input: input({ toolExecution: 'sequential' }),
     moves: [commit, ['model', reply('aBc')], commit, ['tool', succeeded, 'a'], ['gate', suspend, 'b'], commit],
     ends: 'Suspended',
@@ -251,7 +251,7 @@ export const runScripts: readonly RunScript[] = [
     calls: {},
   },
   {
-    name: 'every phase is heard',
+    name: 'plugins take part in every phase',
     input: input({}, {}, loud),
     moves: [
       phase,

@@ -18,7 +18,7 @@ const outputsSent = ({ sent }: Seen, type: string): ToolCallOutput[] =>
 const endsOf = ({ events }: Seen): ToolCallOutput[] =>
   events.flatMap((event) => (event.type.startsWith('xstate.done.actor.') ? outputsOf([event], event.type) : []));
 const same = (actual: readonly unknown[], due: readonly unknown[], what: string): void =>
-  hold(isDeepStrictEqual(actual, due), `${what}: told was ${JSON.stringify(actual)}, due is ${JSON.stringify(due)}`);
+  hold(isDeepStrictEqual(actual, due), `${what}: sent was ${JSON.stringify(actual)}, due is ${JSON.stringify(due)}`);
 
 /** The run receives a waiting call as soon as it waits. */
 const suspensionsAreSent: Invariant = (_, seen) =>

@@ -45,11 +45,11 @@ export function stateSuite({ machine, cases, invariants }: Judged, startOf = 1):
 
     const file = join(import.meta.dirname, 'digests', `${machine.id}.txt`);
     const message = `${machine.id} does other steps than recorded; if you changed it on purpose, \`npm run record\` records them`;
-    it.runIf(startOf === 1)('does what its committed digest says (-u writes what it does now)', async () => {
+    it.runIf(startOf === 1)('has the steps of its committed digest (-u writes a new one)', async () => {
       await expect(digestOf(machine.id, explored()), message).toMatchFileSnapshot(file);
     });
 
-    it.runIf(startOf > 1)('does from each start that is taken what its committed digest says', () => {
+    it.runIf(startOf > 1)('has from each selected start the steps of its committed digest', () => {
       const words = (line: string): string => line.replace(/ +/g, ' ');
       const committed = readFileSync(file, 'utf8').split('\n').map(words);
       const done = explored().map((traces, at) => words(startLine(taken[at]?.[0] ?? 0, stepsOf(traces))));

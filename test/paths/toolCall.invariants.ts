@@ -82,7 +82,7 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
       const gates = asksOf(trace, 'gate');
       hold(gates.length === (call.refused || !call.gated ? 0 : 1), `${gates.length} gates were asked`);
       const asked = gates.every((gate) => gate.id.startsWith(`${id}/`) && gate.callId === call.callId);
-      hold(asked, 'the gate is asked of this call');
+      hold(asked, 'the gate is requested for this call');
       if (call.gated && asksOf(trace, 'tool').length > 0) hold(verdictOf(trace)?.kind === 'allow', 'run unallowed');
     },
   },
@@ -100,7 +100,7 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'run-lifecycle, ExecuteTool: an allowed call runs, after one tool-started and the entry of what allowed it',
+    says: 'run-lifecycle, ExecuteTool: an allowed call runs, after one tool-started and the entry of its approval',
     holds: (trace) => {
       const { call, decision, suspension, id } = inputOf(trace);
       const verdict = verdictOf(trace);
@@ -167,7 +167,7 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
         hold(timer.startsWith(`${id}/`), `${timer} is not of this call`);
         const { code, text } = notices[index] ?? { code: '', text: '' };
         const numbers = [`attempt ${index + 2}`, String(retry.attempts), `${ms} ms`];
-        hold(code === 'tool_retry' && numbers.every((each) => text.includes(each)), `the notice says ${text}`);
+        hold(code === 'tool_retry' && numbers.every((each) => text.includes(each)), `the notice is ${text}`);
       }
     },
   },
@@ -182,7 +182,7 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
       hold(output.outcome === due.outcome, `${output.outcome}, and ${due.outcome} is due`);
       hold(output.code === (due.outcome === 'suspended' ? undefined : due.code), `code ${output.code}`);
       hold(output.callId === call.callId && output.name === call.name, 'the output is of this call');
-      hold(output.fingerprint.startsWith(call.fingerprint), 'the fingerprint tells the call');
+      hold(output.fingerprint.startsWith(call.fingerprint), 'the fingerprint identifies the call');
       hold(output.suspension === suspension + (due.outcome === 'suspended' ? 1 : 0), `suspension ${output.suspension}`);
       if (due.outcome === 'suspended') hold(output.reason === due.reason, `waits for ${output.reason}`);
       const value = outcomeOf(trace);
@@ -193,7 +193,8 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
       const failed = value?.kind === 'erred';
       hold(output.failure?.code === (failed ? value.code : undefined), 'a failure is the failure of the tool');
       const words = failed ? value.content.flatMap((part) => (part.type === 'text' ? [part.text] : [])) : [];
-      if (failed) hold(output.failure?.message === words.join('\n').slice(0, 1_000), 'and says what failed');
+      if (failed)
+        hold(output.failure?.message === words.join('\n').slice(0, 1_000), 'its message is the text of the error');
     },
   },
   {
@@ -224,7 +225,7 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
       const expected = value as { reason: string; payload?: unknown; args?: unknown };
       hold(
         same([entry.reason, entry.payload, entry.args], [expected.reason, expected.payload, expected.args]),
-        'it says what waits',
+        'reason, payload and arguments are those of the suspension',
       );
     },
   },
@@ -240,15 +241,15 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
       hold(request.callId === call.callId && request.id.startsWith(`${id}/`), 'of this call');
       hold(request.outcome === due.outcome, `of ${request.outcome}`);
       const [code, content] = due.outcome === 'suspended' ? [undefined, []] : [due.code, due.content];
-      hold(request.code === code && same(request.content, content), 'it hears the result');
+      hold(request.code === code && same(request.content, content), 'it receives the result');
       const concluded = trace.steps.flatMap((step) =>
         step.sentEvents.filter(({ event }) => event.type === 'call.concluded'),
       );
-      hold(concluded.length === 1, 'the round is told what the call has come to, before a plugin hears of it');
+      hold(concluded.length === 1, 'the round receives the outcome of the call before a plugin does');
       const [{ event }] = concluded as [Sent];
       const { output } = event as unknown as { output: ToolCallOutput };
       const result = output.result as { outcome?: string; content?: unknown } | undefined;
-      hold(output.outcome === due.outcome, `told is ${output.outcome}`);
+      hold(output.outcome === due.outcome, `the round received ${output.outcome}`);
       hold(
         same([result?.outcome, result?.content], due.outcome === 'suspended' ? [] : [due.outcome, due.content]) ||
           (due.outcome === 'suspended' && !result),
@@ -271,7 +272,7 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
         same([entry.outcome, entry.code, entry.content], [due.outcome, due.code, shown]),
         'it is what the call came to',
       );
-      hold((inputOf(trace).after === false) === (trace.last('shown') === undefined), 'plugins are heard first');
+      hold((inputOf(trace).after === false) === (trace.last('shown') === undefined), 'plugins answer first');
     },
   },
   {

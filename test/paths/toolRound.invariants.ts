@@ -89,7 +89,7 @@ export const toolRoundInvariants: readonly ChartInvariant[] = [
           ? (sent.event as unknown as { output: unknown }).output
           : sent,
       );
-      hold(json(heard) === json(due), `told is ${json(heard)}`);
+      hold(json(heard) === json(due), `the run received ${json(heard)}`);
     },
   },
   {

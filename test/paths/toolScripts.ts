@@ -1,6 +1,5 @@
 /**
- * Rounds and gates under the policies of tools, with their real children. Invariant: each script tells one story
- * through its moves.
+ * Rounds and gates under the policies of tools, with their real children. Invariant: each script is one story in moves.
  */
 import type { EffectValue } from '../../machines/index.ts';
 import { allow, decision, type Move, reply, succeeded, suspend } from './playScript.ts';
@@ -39,7 +38,7 @@ export const toolScripts: readonly RunScript[] = [
     calls: { s: 'failed' },
   },
   {
-    name: 'a failing tool ends the run when its sibling is through and another goes on waiting',
+    name: 'a failing tool ends the run when its sibling is done, and another call still waits',
     input: input({ ...failRun, toolRetry }),
     moves: [
       ...calling('abC'),
@@ -69,7 +68,7 @@ export const toolScripts: readonly RunScript[] = [
     calls: { a: 'succeeded', b: 'failed' },
   },
   {
-    name: 'a replay that fails ends the run, and another call goes on waiting',
+    name: 'a replay that fails ends the run, and another call still waits',
     input: resumed(input(failRun, { suspended: waiting('s', 't'), decisions: [decision('s')] })),
     moves: [commit, ['gate', allow], ['tool', erred], commit],
     ends: 'Error',
@@ -90,7 +89,7 @@ export const toolScripts: readonly RunScript[] = [
     calls: { a: 'succeeded', b: 'cancelled', c: 'cancelled' },
   },
   {
-    name: 'a steer while a call is asked for: that call waits, and the ones behind it do not',
+    name: 'a steer while a call is asked for: that call waits, and the calls after it do not',
     input: input(afterTool),
     moves: [...calling('Abc'), steered, ['gate', suspend, 'a'], commit, ['model', reply()], commit],
     ends: 'Suspended',
