@@ -119,7 +119,7 @@ describe('an agent of the caller', () => {
     expect(lives.filter(({ crashes, log }) => crashes > 2 && log.length > 10)).not.toEqual([]);
   });
 
-  it('is told where it keeps its log in a place that no crash takes it from', async () => {
+  it('is a setup violation if it keeps its log in another store, which no crash erases', async () => {
     const { violations } = await simulate({
       seed: 1,
       agent: ({ ports }) => createAgent({ model: model(), ports, store: memoryStore() }),
@@ -127,7 +127,7 @@ describe('an agent of the caller', () => {
     expect(violations[0]).toMatchObject({ invariant: 'setup', detail: expect.stringContaining('another store') });
   });
 
-  it('is told where it leaves out the ports, so that no seed decides what it does', async () => {
+  it('is a setup violation if it leaves out the ports, so that no seed determines its behavior', async () => {
     const { violations } = await simulate({
       seed: 1,
       agent: ({ store }) => createAgent({ model: model(), store }),

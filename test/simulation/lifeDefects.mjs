@@ -7,7 +7,7 @@
 export const defects = [
   {
     id: 'cancel-without-results',
-    about: 'a cancelled run writes no results for the calls that it leaves behind',
+    about: 'a cancelled run writes no results for its unfinished calls',
     fault: 'cancel',
     edits: [
       [
@@ -29,7 +29,7 @@ export const defects = [
   },
   {
     id: 'started-calls-replayed',
-    about: 'calls that may have run are run again after a restart, idempotent or not',
+    about: 'calls that may have run run again after a restart, idempotent or not',
     fault: 'crash',
     edits: [['if (idempotent(record.name))', 'if (idempotent !== undefined)']],
   },
@@ -65,7 +65,7 @@ export const defects = [
   },
   {
     id: 'unknown-outcome-run-again',
-    about: 'a call whose outcome is unknown is run again without anybody asking for it',
+    about: 'a call whose outcome is unknown runs again automatically',
     fault: 'crash, resume',
     edits: [
       [
@@ -87,7 +87,7 @@ export const defects = [
   },
   {
     id: 'commit-after-effect',
-    about: 'what a step asks for begins before its entries are durable',
+    about: 'the effects of a step begin before its entries are durable',
     fault: 'store, crash',
     edits: [
       [
@@ -98,7 +98,7 @@ export const defects = [
   },
   {
     id: 'decision-not-durable',
-    about: 'a decision is acted on and never written',
+    about: 'a decision is carried out and never logged',
     fault: 'decide',
     edits: [
       [
@@ -109,7 +109,7 @@ export const defects = [
   },
   {
     id: 'decision-committed-after-replay',
-    about: 'a decision is written one append late',
+    about: 'a decision is logged one append late',
     fault: 'decide',
     edits: [
       [
@@ -120,13 +120,13 @@ export const defects = [
   },
   {
     id: 'decision-of-cut-replay-forgotten',
-    about: 'a replay that is cut while plugins hear of it keeps its result and not its decision',
+    about: 'a replay that is cut during afterToolExecute keeps its result and not its decision',
     fault: 'plugin-slow, cancel',
     edits: [['const consumed = outcome ? consumedDecision(context, callId) : [];', 'const consumed = [];']],
   },
   {
     id: 'decision-not-consumed',
-    about: 'nothing says that a decision was acted on',
+    about: 'no entry records that a decision was carried out',
     fault: 'decide',
     edits: [['if (!replay?.decision)', 'if (replay)']],
   },
@@ -176,7 +176,7 @@ export const defects = [
   },
   {
     id: 'queue-last-in-first-out',
-    about: 'of the followUps that wait the last comes first',
+    about: 'the last queued followUp is promoted first',
     fault: 'followUp',
     edits: [
       [
@@ -215,7 +215,7 @@ export const defects = [
   },
   {
     id: 'late-settlement-written',
-    about: 'what a tool says after its call was cancelled becomes a second result',
+    about: 'the output of a tool after the cancel of its call becomes a second result',
     fault: 'tool-late, cancel',
     edits: [
       [
@@ -238,7 +238,7 @@ export const defects = [
   },
   {
     id: 'placeholder-not-replaced',
-    about: 'the model goes on being shown a placeholder though the result is there',
+    about: 'the model still receives a placeholder though the result is there',
     fault: 'decide',
     edits: [
       [
@@ -249,7 +249,7 @@ export const defects = [
   },
   {
     id: 'past-rewritten',
-    about: 'a result that comes late takes the place of what the model has answered already',
+    about: 'a late result replaces a result that the model has answered already',
     fault: 'decide',
     edits: [['if (!spoken) {', 'if (!slot.late) {']],
   },
@@ -272,7 +272,7 @@ export const defects = [
   },
   {
     id: 'talk-behind-finish-kept',
-    about: 'what a model says behind the end of its reply is part of the reply',
+    about: 'text of a model after the end of its reply is part of the reply',
     fault: 'model-talks-on',
     edits: [
       ['return this.#finish === undefined;', 'return true;'],
@@ -281,13 +281,13 @@ export const defects = [
   },
   {
     id: 'repeated-id-merged',
-    about: 'a call with an id that was there before passes for that call',
+    about: 'a call with an id of an earlier call counts as that call',
     fault: 'a repeated id',
     edits: [['if (this.#issued?.has(id) || this.#logState.calls.has(id))', 'if (id === undefined)']],
   },
   {
     id: 'listener-left',
-    about: 'a run that is over goes on listening to the signal of its caller',
+    about: 'a run that is over still listens to the signal of its caller',
     fault: 'send with a signal',
     edits: [["this.onFinished(() => signal.removeEventListener('abort', aborted));", '']],
   },
@@ -305,7 +305,7 @@ export const defects = [
   },
   {
     id: 'model-never-times-out',
-    about: 'a model that says nothing holds its run for ever',
+    about: 'a silent model holds its run for ever',
     fault: 'model-hang',
     edits: [
       ["this.#expire(new ModelError({ code: 'timeout', message: `the model sent nothing for ${allowed} ms` }));", ''],
@@ -319,19 +319,19 @@ export const defects = [
   },
   {
     id: 'effects-outlive-cancel',
-    about: 'what a run has under way is forgotten at its end, and not ended',
+    about: 'the effects of a run are forgotten at its end, and not ended',
     fault: 'cancel',
     edits: [['this.#underWay.delete(id);\n      stop?.();', 'this.#underWay.delete(id);']],
   },
   {
     id: 'cancel-waits-for-the-store',
-    about: 'a cancel waits as long as the store likes',
+    about: 'a cancel waits for the store without a limit',
     fault: 'store-slow, cancel',
     edits: [['const GIVE_UP_MS = 90;', 'const GIVE_UP_MS = 9000;']],
   },
   {
     id: 'cancel-waits-for-hooks',
-    about: 'a cancelled run gives its last hooks all the time of others',
+    about: 'the last hooks of a cancelled run have as much time as others',
     fault: 'plugin-deaf, cancel',
     edits: [['const CANCELLED_RUN_END_MS = 30;', 'const CANCELLED_RUN_END_MS = 3000;']],
   },
@@ -377,7 +377,7 @@ export const defects = [
   },
   {
     id: 'seq-reused-after-torn-append',
-    about: 'a torn append is taken for one that left nothing, and its numbers are given again',
+    about: 'a torn append counts as an append without entries, and its numbers are used again',
     fault: 'crash in an append',
     edits: [
       [
@@ -396,7 +396,7 @@ export const defects = [
   },
   {
     id: 'order-not-checked',
-    about: 'a store takes what does not follow on, and a writer numbers from one too low',
+    about: 'a store accepts entries out of sequence, and a writer numbers from one too low',
     fault: 'crash',
     edits: [
       ['if (expectedSeq !== next)', 'if (expectedSeq > next)'],
@@ -412,7 +412,7 @@ export const defects = [
   },
   {
     id: 'subscriber-misses-entries',
-    about: 'who subscribes is not shown the first of what follows',
+    about: 'a subscriber misses the first entry after its subscription',
     fault: 'watch',
     edits: [['if (entry.seq >= next)', 'if (entry.seq > next)']],
   },
@@ -433,7 +433,7 @@ export const defects = [
   },
   {
     id: 'deny-after-allow-ignored',
-    about: 'once a check has let a call pass, no later one is heard',
+    about: 'after a check has let a call pass, later checks are ignored',
     fault: 'guard-forbids',
     edits: [['if (answer.block !== undefined)', 'if (answer.block !== undefined && plugin === this.#plugins[0])']],
   },
@@ -456,7 +456,7 @@ export const defects = [
   },
   {
     id: 'authorizer-ignored',
-    about: 'who may not decide decides',
+    about: 'an unauthorized person decides',
     fault: 'unauthorized',
     edits: [
       [
@@ -467,13 +467,13 @@ export const defects = [
   },
   {
     id: 'arguments-changed',
-    about: 'a tool is given other arguments than the log has',
+    about: 'a tool receives other arguments than the log has',
     fault: 'none',
     edits: [['args: ownArgs(result.value)', "args: Object.freeze({ ...ownArgs(result.value), text: 'other' })"]],
   },
   {
     id: 'arguments-open-to-change',
-    about: 'a tool may change the arguments that it is given',
+    about: 'a tool can change its arguments',
     fault: 'tool-meddles',
     edits: [
       [
@@ -484,7 +484,7 @@ export const defects = [
   },
   {
     id: 'key-not-renewed',
-    about: 'an execution behind a new suspension has the key of the one before',
+    about: 'an execution after a new suspension has the key of the previous execution',
     fault: 'tool-suspends, decide',
     edits: [
       [
@@ -495,19 +495,19 @@ export const defects = [
   },
   {
     id: 'secret-not-redacted',
-    about: 'what is stored is stored as it came',
+    about: 'secrets are stored without redaction',
     fault: 'a secret in a result',
     edits: [['...this.redact.entry(entry)', '...entry']],
   },
   {
     id: 'receipt-not-settled',
-    about: 'nobody is told of a message that was delivered',
+    about: 'the receipt of a delivered message never settles',
     fault: 'steer, followUp',
     edits: [["this.#receipts.settle(entry.messageId, 'delivered');", '']],
   },
   {
     id: 'lost-steer-not-told',
-    about: 'nobody is told of a steer that could not be stored',
+    about: 'a steer that could not be stored is reported to nobody',
     fault: 'store-refused, steer',
     edits: [
       [
@@ -518,7 +518,7 @@ export const defects = [
   },
   {
     id: 'applied-before-durable',
-    about: 'a decision is told as applied before it is durable',
+    about: 'a decision is reported as applied before it is durable',
     fault: 'store-slow, decide',
     edits: [
       ["if (request.kind === 'ended') {\n      this.#ends", 'if (REPORT_KINDS.has(request.kind)) {\n      this.#ends'],
@@ -537,7 +537,7 @@ export const defects = [
   },
   {
     id: 'view-misses-results',
-    about: 'a live view is not shown the results of tools',
+    about: 'a live view lacks the results of tools',
     fault: 'watch',
     edits: [
       [
@@ -548,7 +548,7 @@ export const defects = [
   },
   {
     id: 'checkpoint-in-the-middle',
-    about: 'a checkpoint stands before what it closes',
+    about: 'a checkpoint is stored before the entries that it closes',
     fault: 'none',
     edits: [
       [
@@ -559,7 +559,7 @@ export const defects = [
   },
   {
     id: 'child-survives-parent',
-    about: 'a sub-agent goes on when its call was cancelled',
+    about: 'a sub-agent continues after the cancel of its call',
     fault: 'cancel, sub-agents',
     edits: [
       ['void this.#shutDown(entry.callId, group);', '{ }'],
@@ -568,7 +568,7 @@ export const defects = [
   },
   {
     id: 'child-event-in-parent-log',
-    about: 'what a sub-agent says is written into the log of its parent too',
+    about: 'the output of a sub-agent is written into the log of its parent too',
     fault: 'sub-agents',
     edits: [
       [
@@ -590,13 +590,13 @@ export const defects = [
   },
   {
     id: 'checkpoint-inside-append',
-    about: 'a checkpoint stands where a chart logged it, though the step goes on behind it',
+    about: 'a checkpoint keeps its place in the step, though entries of the step follow it',
     fault: 'decide',
     edits: [['if (first < 0 || first === entries.length - 1)', 'if (first >= -1)']],
   },
   {
     id: 'reading-ends-reply',
-    about: 'a look at the messages ends the reply that is being told',
+    about: 'reading the messages ends the reply that is being streamed',
     fault: 'watch',
     edits: [
       ['return [...this.#messages, ...this.#open.messages];', 'this.#close();\n        return [...this.#messages];'],
@@ -617,13 +617,13 @@ export const defects = [
   },
   {
     id: 'tool-signal-of-nobody',
-    about: 'a tool is given a signal that nobody aborts',
+    about: 'a tool receives a signal that nobody aborts',
     fault: 'cancel, tool-deaf',
     edits: [['source.made ??= toolSignal(source);', 'source.made ??= new AbortController().signal;']],
   },
   {
     id: 'no-deadline',
-    about: 'the time that a run may take ends none',
+    about: 'the time limit of a run never ends it',
     fault: 'tool-deaf, model-hang',
     edits: [
       [
@@ -634,13 +634,13 @@ export const defects = [
   },
   {
     id: 'waiting-sub-agent-costs-nothing',
-    about: 'what a sub-agent used before it had to wait is not told to its parent',
+    about: 'the parent does not receive the usage of a sub-agent from before it waits',
     fault: 'sub-agents, decide',
     edits: [['if (spent) await this.#options.logChange({ spent });', 'void spent;']],
   },
   {
     id: 'usage-twice',
-    about: 'the use of each reply is written down twice as large',
+    about: 'the usage of each reply is logged twice as large',
     fault: 'none',
     edits: [
       [
@@ -662,7 +662,7 @@ export const defects = [
   },
   {
     id: 'promoted-behind-success-only',
-    about: 'a followUp is promoted behind a completed run alone, whatever the policy says',
+    about: 'a followUp is promoted only after a completed run, whatever the policy is',
     fault: 'cancel, model',
     edits: [
       ['reasons.includes(reasonOf(event));', "reasonOf(event) === 'completed' && reasons.includes('completed');"],
@@ -670,7 +670,7 @@ export const defects = [
   },
   {
     id: 'state-written-twice',
-    about: 'what a tool writes to the state is written down twice',
+    about: 'the state writes of a tool are logged twice',
     fault: 'none',
     edits: [
       [
@@ -681,7 +681,7 @@ export const defects = [
   },
   {
     id: 'failed-attempt-not-reset',
-    about: 'who listens is not told that what a failed attempt streamed does not count',
+    about: 'subscribers receive no reset after the text of a failed attempt',
     fault: 'model-cut',
     edits: [["this.#options.live()?.({ type: 'reset', runId: this.runId });", '']],
   },
@@ -695,13 +695,13 @@ export const defects = [
   },
   {
     id: 'suspended-slot-done',
-    about: 'the round takes a suspended call for one that is done',
+    about: 'the round counts a suspended call as done',
     fault: 'tool-suspends, cancel',
     edits: [["status: output.outcome === 'suspended' ? 'suspended' : 'done', output }", "status: 'done', output }"]],
   },
   {
     id: 'one-repair-too-many',
-    about: 'a model is asked once more than limits.outputRepairs says for an answer that fits',
+    about: 'a model is asked once more than limits.outputRepairs allows for a valid answer',
     fault: 'none',
     edits: [
       ['if (this.#repaired(request.runId) < outputRepairs)', 'if (this.#repaired(request.runId) <= outputRepairs)'],
@@ -709,7 +709,7 @@ export const defects = [
   },
   {
     id: 'repairs-of-all-runs',
-    about: 'what earlier runs asked again counts against the repairs of this one',
+    about: 'repairs of earlier runs count against the repairs of this run',
     fault: 'none',
     edits: [
       [
@@ -726,13 +726,13 @@ export const defects = [
   },
   {
     id: 'answer-not-in-the-result',
-    about: 'the result of a run does not have the answer that is on record',
+    about: 'the result of a run lacks the logged answer',
     fault: 'none',
     edits: [['answer = { output: entry.value };', 'answer = {};']],
   },
   {
     id: 'schema-of-a-message-lost',
-    about: 'the schema that came with a message is forgotten when its run goes on',
+    about: 'the schema of a message is forgotten when its run resumes',
     fault: 'cancel, resume',
     edits: [["if (entry.type === 'run-resumed') run = entry.of;", '']],
   },
@@ -744,7 +744,7 @@ export const defects = [
   },
   {
     id: 'sequential-goes-on-behind-suspended',
-    about: 'a sequential round goes on behind a call that waits',
+    about: 'a sequential round continues after a call that waits',
     fault: 'none',
     edits: [["steered !== undefined || (sequential && last?.outcome === 'suspended');", 'steered !== undefined;']],
   },
@@ -756,13 +756,13 @@ export const defects = [
   },
   {
     id: 'summary-not-in-living-counts',
-    about: 'what a summary used counts against the limits behind a restart only',
+    about: 'the usage of a summary counts against the limits only after a restart',
     fault: 'none',
     edits: [['{ counters: countUsage(context.counters, event.output.spent) }', '{}']],
   },
   {
     id: 'tokens-counted-by-the-message',
-    about: 'a conversation counts its tokens anew at each message, and all of them behind a restart',
+    about: 'a conversation counts its tokens anew at each message, and all of them after a restart',
     fault: 'none',
     edits: [
       [
@@ -773,7 +773,7 @@ export const defects = [
   },
   {
     id: 'tool-time-not-held',
-    about: 'a call may take ten times as long as its limit says',
+    about: 'a call may take ten times as long as its limit',
     fault: 'tool-deaf',
     edits: [['const stop = setTimer(timeoutMs, () => {', 'const stop = setTimer(10 * timeoutMs, () => {']],
   },
@@ -791,7 +791,7 @@ export const defects = [
   },
   {
     id: 'earlier-runs-take-no-time',
-    about: 'of the time of a cycle the last stretch alone counts when it is resumed',
+    about: 'after a resume only the time of the last run counts for the limit of a cycle',
     fault: 'crash, resume',
     edits: [['logState.cycleMs += Math.max(', 'logState.cycleMs = Math.max(']],
   },
@@ -803,7 +803,7 @@ export const defects = [
   },
   {
     id: 'abort-unheard',
-    about: "a caller's abort does not end the run that it was given to",
+    about: "a caller's abort signal does not end its run",
     fault: 'abort',
     edits: [
       [

@@ -10,7 +10,7 @@ describe('a life with faults, crashes, cancels and decisions at any step', () =>
     expect(await brokenBy(first, count, coverage)).toEqual([]);
   });
 
-  it('comes to every kind of tool, outcome, decision, stop, entry, crash and fault, over all these seeds', () => {
+  it('reaches every kind of tool, outcome, decision, stop, entry, crash and fault, over all these seeds', () => {
     expect(coverage.missing(proves)).toEqual([]);
   });
 });

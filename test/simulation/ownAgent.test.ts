@@ -57,7 +57,7 @@ describe('the agent of somebody else', () => {
     expect(called).toContainEqual({ people: 3, day: 'Mon' });
   });
 
-  it('has it said which tools never ran, and which decisions nobody took', () => {
+  it('has a list of the tools that never ran, and of the decisions that nobody took', () => {
     expect(neverReached(lives)).toEqual([]);
     const none = lives.map((life) => ({ ...life, reached: { ...life.reached, tools: {}, decisions: {} } }));
     expect(neverReached(none)).toEqual([
@@ -71,7 +71,7 @@ describe('the agent of somebody else', () => {
     ]);
   });
 
-  it('has its final answers given as its schema takes them, and at times otherwise', async () => {
+  it('gets final answers that fit its schema, and sometimes others', async () => {
     const output = z.object({ city: z.string().min(1), degrees: z.number() });
     const agent = (world: AgentWorld) => createAgent({ output, ...world });
     const logs: LogEntry[] = [];

@@ -136,7 +136,7 @@ async function slept(world: CheckedWorld, { sleep, now, signal, callId }: ToolCo
   if (signal.aborted) return;
   const [took, real] = [now() - since, world.elapsedMs - elapsed];
   const fits = real >= SLEEP_MS && took === real + world.clock.offsetMs - offsetMs;
-  world.check(fits, 'CLOCK', () => `${callId} slept ${SLEEP_MS} ms, and was told of ${took} in ${real}`);
+  world.check(fits, 'CLOCK', () => `${callId} slept ${SLEEP_MS} ms, and its clock advanced ${took} in ${real}`);
 }
 
 /** A thenable that resolves twice, with another text the second time. */

@@ -131,7 +131,11 @@ export class AnswerWatch {
     world.check(!this.#hasAnswer, 'OUTPUT', () => `${runId} has two answers`);
     this.#hasAnswer = true;
     const fits = due !== undefined && sameJson(due, value);
-    world.check(fits, 'OUTPUT', () => `${runId} answers ${JSON.stringify(value)}, and said ${this.#last?.text}`);
+    world.check(
+      fits,
+      'OUTPUT',
+      () => `${runId} answers ${JSON.stringify(value)}, and its last text was ${this.#last?.text}`,
+    );
   }
 
   #stopped({ runId, cause }: Extract<LogEntry, { type: 'run-stop' }>): void {

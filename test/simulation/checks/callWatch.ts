@@ -108,12 +108,12 @@ export class CallWatch {
     const open = call.status !== 'ended' || call.retry;
     switch (entry.type) {
       case 'tool-started':
-        world.check(open, 'I9', () => `${callId} starts behind its result`);
+        world.check(open, 'I9', () => `${callId} starts after its result`);
         call.status = 'started';
         if (entry.args !== undefined) call.args = entry.args;
         return this.#started(call, entry);
       case 'tool-suspended':
-        world.check(open, 'I7', () => `${callId} is suspended behind its result`);
+        world.check(open, 'I7', () => `${callId} is suspended after its result`);
         world.check(entry.suspension === call.suspension + 1, 'I16', () => `${callId} skips a suspension`);
         call.suspension = entry.suspension;
         call.waitsWithin = entry.reason === 'sub-agent';

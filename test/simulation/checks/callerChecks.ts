@@ -60,7 +60,7 @@ export class CallerChecks {
     run.result.then((result) => {
       const watch = this.#world.watchOf(CONVERSATION);
       if (this.storeLied || result.cause === 'store' || !watch.runs.has(result.runId)) return;
-      world.check(watch.ended.has(result.runId), 'I22', () => `${result.runId} is said to be over and has no end`);
+      world.check(watch.ended.has(result.runId), 'I22', () => `${result.runId} is reported as over and has no end`);
       this.#checkResult(result);
     });
   }
@@ -73,7 +73,7 @@ export class CallerChecks {
     const stop = written.filter(({ type }) => ends.includes(type)).at(-1);
     const entries = stop && reason === null ? written.slice(0, written.indexOf(stop) + 1) : written;
     const hold = (same: boolean, what: string): void =>
-      this.#world.check(same, 'RESULT', () => `the result of ${runId} tells another ${what} than its log`);
+      this.#world.check(same, 'RESULT', () => `the result of ${runId} has another ${what} than its log`);
     const suspended = stop?.type === 'run-suspended';
     hold(suspended ? reason === null : stop?.type === 'run-stop' && stop.reason === reason, 'reason');
     if (stop?.type === 'run-stop') hold(stop.cause === cause, 'cause');
@@ -100,7 +100,7 @@ export class CallerChecks {
       if (this.storeLied) return;
       const place = this.#world.watchOf(CONVERSATION).messages.places.get(messageId);
       const isTrue = (answer === 'delivered') === (place === 'delivered');
-      this.#world.check(isTrue, 'I29', () => `${messageId} is ${place}, its receipt says ${answer}`);
+      this.#world.check(isTrue, 'I29', () => `${messageId} is ${place}, its receipt is ${answer}`);
     }, this.#checkUndelivered(messageId));
   }
 
@@ -112,7 +112,7 @@ export class CallerChecks {
       const mayBeQueued = queued.includes(messageId) || this.storeLied || this.#world.facts.hasLostMessage(messageId);
       // A close waits for a limited time, so an unanswered append may be stored or not.
       const isSilent = this.#world.pending.some(({ port }) => port === 'store');
-      this.#world.check(mayBeQueued || isSilent, 'I29', () => `the receipt of ${messageId} says ${String(error)}`);
+      this.#world.check(mayBeQueued || isSilent, 'I29', () => `the receipt of ${messageId} is ${String(error)}`);
       this.checkError('deliver', error);
     };
   }
@@ -197,7 +197,7 @@ export class CallerChecks {
     // A cancel may have ended the call before the decision was stored.
     const moot = taken && calls.get(decision.callId)?.status === 'ended';
     const isDurable = moot ? taken : world.facts.deciders.has(decision.by ?? '');
-    const detail = (): string => `${decision.by} was told ${receipt}: ${JSON.stringify(decision)}`;
+    const detail = (): string => `${decision.by} received ${receipt}: ${JSON.stringify(decision)}`;
     world.check(taken === isDurable, taken ? 'I22' : 'I16', detail);
   }
 

@@ -75,7 +75,7 @@ export class LogWatch {
     this.#next = entry.seq + 1;
     world.check(!containsSecret(entry), 'I40', () => `a secret is in ${JSON.stringify(entry)}`);
     if (entry.runId !== null && this.ended.has(entry.runId)) {
-      world.check(BEHIND_THE_END.has(entry.type), 'I2', () => `${entry.type} behind the end of ${entry.runId}`);
+      world.check(BEHIND_THE_END.has(entry.type), 'I2', () => `${entry.type} after the end of ${entry.runId}`);
     }
     const owner = world.facts.runs.get(entry.runId ?? '') ?? this.#id;
     const mine = owner === this.#id || owner === world.facts.forks.get(this.#id) || world.facts.forks.size > 0;
@@ -153,7 +153,7 @@ export class LogWatch {
   #checkClosed(runId: string): void {
     const world = this.#world;
     for (const [callId, { status }] of this.calls.calls) {
-      world.check(status === 'ended', 'INV-1', () => `${callId} is ${status} behind the cancel of ${runId}`);
+      world.check(status === 'ended', 'INV-1', () => `${callId} is ${status} after the cancel of ${runId}`);
     }
   }
 
@@ -186,7 +186,7 @@ export class LogWatch {
     const fault = usage ? usageFault({ usage, costUsd }, world.profile.priced) : undefined;
     if (fault) world.violate('USAGE', `a summary of ${runId} tells its use wrong: ${fault}`);
     const free = usage === undefined && summary.startsWith(SUMMARY);
-    world.check(!free, 'USAGE', () => `a summary of ${runId} tells no use`);
+    world.check(!free, 'USAGE', () => `a summary of ${runId} has no usage`);
   }
 
   #learnReply(entry: LogEntry): void {

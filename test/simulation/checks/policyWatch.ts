@@ -223,9 +223,9 @@ export class PolicyWatch {
     this.#world.reach('width', String(running));
     this.#world.check(running <= most, 'ORDER', () => `${running} calls run at once with ${callId}, ${most} may`);
     const waits = this.#round.slice(0, index).find((call) => this.#calls.get(call.callId)?.status === 'suspended');
-    this.#world.check(!sequential || !waits, 'ORDER', () => `${callId} starts behind ${waits?.callId}, which waits`);
+    this.#world.check(!sequential || !waits, 'ORDER', () => `${callId} starts after ${waits?.callId}, which waits`);
     const later = this.#round.slice(index + 1).find(({ startedInProcess }) => startedInProcess !== undefined);
-    this.#world.check(!sequential || !later, 'ORDER', () => `${callId} starts behind ${later?.callId}, out of turn`);
+    this.#world.check(!sequential || !later, 'ORDER', () => `${callId} starts after ${later?.callId}, out of turn`);
   }
 
   #runs({ callId, startedInProcess }: RoundCall): boolean {

@@ -162,7 +162,7 @@ export class ReadingChecks {
     const { text, reasoning } = inFlight ?? nothing();
     const same = text === this.#streamed.text && reasoning === this.#streamed.reasoning;
     const heard = JSON.stringify(this.#streamed);
-    this.#world.check(same, 'LIVE', () => `in flight is ${JSON.stringify(inFlight)}, heard ${heard} (${type})`);
+    this.#world.check(same, 'LIVE', () => `in flight is ${JSON.stringify(inFlight)}, received ${heard} (${type})`);
   }
 
   /**

@@ -59,7 +59,7 @@ export class RequestChecks {
       .some((opening) => opening !== openings || forks.size > 0);
     const isLost = isOfEarlier || own.some((each) => each.opening !== openings || each.processId !== world.processId);
     const isSchemaDue = world.answers?.askers.includes('agent') && !world.profile.spawns && !isLost;
-    const detail = (): string => 'a model is not told what its answer has to look like';
+    const detail = (): string => 'a model does not receive the schema of its answer';
     world.check(!isSchemaDue || askedIn(system) !== undefined, 'OUTPUT', detail);
     world.check(!system.includes('tool said'), 'I15', () => 'a tool speaks in the system text');
   }

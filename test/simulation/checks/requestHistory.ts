@@ -51,7 +51,7 @@ const isOfAnother = (before: Sent, { process, conversation, id }: Sent): boolean
 /**
  * After a summary the newest messages follow unchanged, or only messages that no earlier request contained. Users
  * repeat the same message, so the model's first words identify the place. No request contains the last reply yet. A
- * model with a schema may have given the same answer before.
+ * model with a schema may have returned the same answer before.
  */
 function goesOnFrom(requests: readonly Sent[], [_, ...kept]: readonly Message[]): boolean {
   const first = Math.max(

@@ -47,7 +47,7 @@ export class RestChecks {
     );
     for (const { signal, processId, isOver } of world.streams) {
       const isAbandoned = processId === world.processId && !isOver && !signal.aborted;
-      world.check(!isAbandoned, 'ABORT', () => 'a model goes on though nothing runs, and its signal is not aborted');
+      world.check(!isAbandoned, 'ABORT', () => 'a model continues though nothing runs, and its signal is not aborted');
     }
     if (this.#store.falselyRefused.size > 0) return;
     const watch = this.#world.watchOf(CONVERSATION);
@@ -59,7 +59,7 @@ export class RestChecks {
     if (world.facts.hasSubAgents && !this.#isSubAgentClosed) this.#checkPendingWithin(conversation);
     const due = watch.cycle === 'suspended' ? 'waiting' : 'idle';
     world.check(watch.cycle !== 'running', 'INV-3', () => `${watch.runId} has no end`);
-    world.check(status === due, 'INV-3', () => `the log says ${watch.cycle} and the conversation ${status}`);
+    world.check(status === due, 'INV-3', () => `the log has ${watch.cycle} and the conversation ${status}`);
     const messages = conversation.messages();
     for (const [callId, call] of watch.calls.calls) {
       this.#checkCall(callId, call, watch.cycle === 'suspended');
@@ -171,7 +171,7 @@ export class RestChecks {
       world.check(
         stays || isOfClosed || world.facts.hasLostMessage(messageId),
         'I29',
-        () => `the ${kind} ${messageId} was left behind a run that ${stop.cause} ended`,
+        () => `the ${kind} ${messageId} was left after a run that ${stop.cause} ended`,
       );
     }
   }
@@ -184,7 +184,7 @@ export class RestChecks {
       if (entry.type === 'state-changed') Object.assign(state, entry.writes);
     }
     const same = sorted(state) === sorted(conversation.state);
-    world.check(same, 'STATE', () => `the state is ${sorted(conversation.state)}, the log says ${sorted(state)}`);
+    world.check(same, 'STATE', () => `the state is ${sorted(conversation.state)}, the log has ${sorted(state)}`);
     for (const [callId, { writes, ends }] of this.#world.watchOf(CONVERSATION).calls.calls) {
       world.check(writes <= Math.max(1, ends), 'STATE', () => `${callId} writes to the state ${writes} times`);
       const wrote = world.facts.writes.get(callKey(CONVERSATION, callId)) ?? 0;
@@ -198,7 +198,7 @@ export class RestChecks {
     for (const [id, { upTo, tokens }] of this.#world.watchOf(CONVERSATION).subAgentUsage) {
       const { replies } = this.#world.watchOf(id);
       const used = replies.filter(({ seq }) => seq < upTo).reduce((sum, reply) => sum + reply.tokens, 0);
-      world.check(used === tokens, 'USAGE', () => `${id} used ${used} tokens up to ${upTo}, told are ${tokens}`);
+      world.check(used === tokens, 'USAGE', () => `${id} used ${used} tokens up to ${upTo}, reported are ${tokens}`);
     }
     for (const id of this.#world.watchOf(CONVERSATION).children.keys()) {
       const { replies, beganInProcess } = this.#world.watchOf(id);
@@ -213,7 +213,7 @@ export class RestChecks {
       world.check(
         excused || uncounted.length === 0,
         'USAGE',
-        () => `${uncounted.length} replies of ${id} are told to nobody`,
+        () => `${uncounted.length} replies of ${id} are counted nowhere`,
       );
     }
   }
@@ -242,7 +242,7 @@ export class RestChecks {
     const due = countersOf(logState);
     const isClose = Math.abs(counted.costUsd - due.costUsd) < 1e-9 && counted.unpriced === due.unpriced;
     const detail = (): string =>
-      `counted are ${counted.tokens} tokens and ${counted.costUsd} USD, the log says ${due.tokens} and ${due.costUsd}`;
+      `counted are ${counted.tokens} tokens and ${counted.costUsd} USD, the log has ${due.tokens} and ${due.costUsd}`;
     // Usage that is not in the log yet stays counted until the next run, even if the store refuses it.
     const isLost = this.#world.facts.hasLost((entry) => usageOf(entry) !== undefined);
     const isMore = isLost && counted.tokens > due.tokens;
@@ -351,5 +351,5 @@ function differing(before: string, now: string): string {
   let at = 0;
   while (at < before.length && before[at] === now[at]) at += 1;
   const from = Math.max(0, at - 60);
-  return `${before.slice(from, at + 80)}, and behind it ${now.slice(from, at + 80)}`;
+  return `${before.slice(from, at + 80)}, and after it ${now.slice(from, at + 80)}`;
 }

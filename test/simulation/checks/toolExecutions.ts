@@ -52,7 +52,7 @@ export class ToolExecutions {
     const times = this.#count(conversationId, idempotencyKey);
     const call = this.#world.watchOf(conversationId).calls.calls.get(callId);
     if (!call) return world.violate('I9', `${name} runs for ${callId}, which is not in the log`);
-    world.check(call.status === 'started', 'INV-4', () => `${callId} runs while the log says ${call.status}`);
+    world.check(call.status === 'started', 'INV-4', () => `${callId} runs while the log has ${call.status}`);
     world.check(call.keys.includes(idempotencyKey), 'I10', () => `${callId} runs with an unknown key`);
     this.#checkTimes(kind, callId, call, idempotencyKey, times);
     const forbidden = world.facts.blocked.has(callKey(conversationId, callId));
@@ -98,7 +98,7 @@ export class ToolExecutions {
   /** A tool receives the arguments of a plugin, else of the last edit, else of the model. */
   #checkArgs(call: WatchedCall, args: Json, { callId, conversationId, decision }: ToolContext): void {
     const world = this.#world;
-    world.check(sameJson(args, call.args), 'I12', () => `${callId} sees other arguments than the log says`);
+    world.check(sameJson(args, call.args), 'I12', () => `${callId} sees other arguments than the log has`);
     const due = world.facts.argsInPlace(callKey(conversationId, callId), editedBy(decision)) ?? call.argsShown;
     const detail = (): string => `${callId} runs on ${JSON.stringify(args)}, due is ${JSON.stringify(due)}`;
     world.check(sameJson(args, due), 'I18', detail);

@@ -41,7 +41,7 @@ export const SUB_AGENT_SCENARIOS: readonly Scenario[] = [
     },
   },
   {
-    name: 'what the first sub-agent has spent leaves the second one a single turn of the budget',
+    name: 'the usage of the first sub-agent leaves the second a single turn of the budget',
     replies: [[spawn('p', 'alpha', 'beta')], 'beyond the budget'],
     tasks: {
       alpha: [[call('a1', 'one')], [submit('a2', 'A')]],

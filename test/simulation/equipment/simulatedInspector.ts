@@ -98,12 +98,12 @@ export class Inspection implements Equipment {
         world.check(
           entry.seq === due,
           'INSPECT',
-          () => `entry ${entry.seq} of ${conversation} is told, ${due} is next`,
+          () => `entry ${entry.seq} of ${conversation} is sent, ${due} is next`,
         );
         next.set(conversation, entry.seq + 1);
         const stored = this.#store.logOf(conversation)[entry.seq];
         const same = this.#store.falselyRefused.size > 0 || sameJson(entry, stored);
-        world.check(same, 'INSPECT', () => `entry ${entry.seq} of ${conversation} is told otherwise than it is stored`);
+        world.check(same, 'INSPECT', () => `entry ${entry.seq} of ${conversation} differs from the stored entry`);
         return;
       }
       case 'status':
@@ -143,17 +143,17 @@ export class Inspection implements Equipment {
     );
     if (!isObserved) return;
     world.reach('inspected', 'compared');
-    world.check(recordedCount === length, 'INSPECT', () => `${recordedCount} entries are told of ${length}`);
+    world.check(recordedCount === length, 'INSPECT', () => `${recordedCount} of ${length} entries are sent`);
     const status = this.#account.status.get(CONVERSATION);
     world.check(
       status === conversation.status,
       'INSPECT',
-      () => `it is told to be ${status}, and is ${conversation.status}`,
+      () => `the status sent is ${status}, and it is ${conversation.status}`,
     );
     const value: unknown = runtimeOf(conversation).chart.root?.getSnapshot().value;
     const shown = [...this.#account.roots.values()].filter((root) => root.conversation === CONVERSATION);
     const same = shown.length === 1 && sameJson(shown[0]?.value, value);
-    world.check(same, 'INSPECT', () => `its chart is in ${JSON.stringify(value)}, told is ${JSON.stringify(shown)}`);
+    world.check(same, 'INSPECT', () => `its chart is in ${JSON.stringify(value)}, sent is ${JSON.stringify(shown)}`);
   }
 
   async over(): Promise<void> {

@@ -14,7 +14,7 @@ export class SharedReader {
   next = 0;
   state: 'due' | 'asked' | 'reading' = 'due';
   readonly #shared: SharedWorld;
-  /** A connection that was given up has an old number. */
+  /** An abandoned connection has an old number. */
   #connection = 0;
   #leave: (() => void) | undefined;
   #text = '';
