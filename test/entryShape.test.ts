@@ -68,7 +68,7 @@ const call = stamped('c', 1, {
 const words = stamped('c', 1, { type: 'agent-output', item: { type: 'assistant', text: 'hello' } });
 
 describe('an entry without the fields of its type', () => {
-  test('entries of every type are taken, with fields and types nobody knows', () => {
+  test('entries of every type are accepted, also with unknown fields and types', () => {
     for (const entry of sampleEntries('c')) {
       const more = { ...entry, more: 1 };
       expect(readable(more)).toBe(more);
@@ -79,7 +79,7 @@ describe('an entry without the fields of its type', () => {
     expect(readable(odd)).toBe(odd);
   });
 
-  test('what is no entry at all is corrupt, and what is no list of entries has no past', () => {
+  test('a value that is no entry is corrupt, and a value that is no list of entries is refused', () => {
     const bare = { seq: 1, at: 0, conversationId: 'c', runId: null };
     for (const none of [undefined, null, 5, 10n, 'x', [], {}, bare, { ...bare, type: 7 }, { type: 'notice' }]) {
       expect(() => pastOf([conversation('c'), none as never])).toThrow(expect.objectContaining({ code: 'corrupt' }));
@@ -191,7 +191,7 @@ describe('a log that lacks an entry', () => {
     }
   });
 
-  test('H-138 is named by what came and what was expected, and its handle is let go', async () => {
+  test('H-138 is named with the expected and the received value, and its handle is released', async () => {
     const store = losing([2, 3]);
     await write(store, 'c', log);
     const agent = createAgent({ model: scriptedModel([]), store });

@@ -67,7 +67,7 @@ describe('an error of the library', () => {
       expect(RunchartError.isRunchartError(other)).toBe(false);
   });
 
-  it('has the line of a log only if one is the reason, and the cause that it is given', () => {
+  it('has the line of a log only if one is the reason, and the cause of its options', () => {
     expect(new errors.CorruptLogError('gap', 'm', 0).line).toBe(0);
     expect(new errors.CorruptLogError('gap', 'm').line).toBeUndefined();
     expect(new RunchartError('x', 'm', { cause: 5 }).cause).toBe(5);

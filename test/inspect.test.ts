@@ -53,7 +53,7 @@ it.each(['compiled', 'xstate'] as const)(
   },
 );
 
-it('an interpreter that nobody knows is refused', () => {
+it('an unknown interpreter is refused', () => {
   expect(() => createAgent({ model, interpreter: 'fast' as never })).toThrow(
     /interpreter must be one of "compiled", "xstate"/,
   );

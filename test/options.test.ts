@@ -166,16 +166,16 @@ describe('createAgent', () => {
     expect(refusal(() => createAgent(options as never))).toMatch(/createAgent/);
   });
 
-  it('without a model says so', () => {
+  it('requires a model', () => {
     expect(refusal(start({ model: undefined }))).toMatch(/needs a model, for example/);
   });
 
-  it.each([null, 5, 'x', [[]]])('refuses ports that are %s, and a port that nobody knows', (portsOption) => {
+  it.each([null, 5, 'x', [[]]])('refuses ports that are %s, and an unknown port', (portsOption) => {
     expect(refusal(start({ ports: portsOption }))).toMatch(/the option ports must be an object/);
     expect(refusal(start({ ports: { sleep: () => undefined } }))).toMatch(/ports\.sleep is unknown; known are now, /);
   });
 
-  it('a port that is undefined was not given', async () => {
+  it('a port that is undefined has its default', async () => {
     const agent = createAgent({ model, ports: { newId: undefined, now: undefined } } as never);
     expect((await agent.open()).id).toMatch(/.{8}/);
     await agent.close();
@@ -203,7 +203,7 @@ describe('createAgent', () => {
     expect(refusal(playing({ id: undefined }))).toMatch(/a model needs an id/);
   });
 
-  it.each([{}, { input: 1 }, { output: 1 }, null, 5, [[]]])('prices %j are not taken for known ones', (prices) => {
+  it.each([{}, { input: 1 }, { output: 1 }, null, 5, [[]]])('prices %j are refused', (prices) => {
     expect(refusal(costing(prices))).toMatch(/the model scripted: prices must /);
   });
 
@@ -218,7 +218,7 @@ describe('createAgent', () => {
 });
 
 describe('a plugin', () => {
-  it('with a phase that nobody knows is refused: a guard that is never called guards nothing', () => {
+  it('with an unknown phase is refused: a guard that is never called guards nothing', () => {
     const guard = { name: 'guard', beforeTool: () => ({ block: 'no' }) };
     expect(refusal(plugged(guard))).toMatch(/plugin "guard": the phase beforeTool is unknown; known are runStart, /);
   });
@@ -245,7 +245,7 @@ describe('a plugin', () => {
 });
 
 describe('defineTool', () => {
-  it('refuses a key that nobody knows: a tool that was to ask first would run without asking', () => {
+  it('refuses an unknown key: a misspelt approval would let the tool run without it', () => {
     const misspelt = define({ needsAproval: true });
     expect(refusal(misspelt)).toMatch(/tool "a": needsAproval is unknown; known are name, .*needsApproval/);
   });

@@ -203,8 +203,8 @@ describe('names', () => {
   });
 });
 
-describe('what is taken', () => {
-  it('nothing given is the defaults, and undefined is nothing', () => {
+describe('merged policies', () => {
+  it('no policies are the defaults, and an undefined value is ignored', () => {
     expect(mergedPolicies(undefined)).toEqual(defaults);
     expect(mergedPolicies({ limits: { turns: undefined } } as never)).toEqual(defaults);
   });

@@ -140,7 +140,7 @@ describe('log entries', () => {
     expect(logEntrySchema.parse(sample)).toEqual(sample);
   });
 
-  it.each(samples)('%s is known to the projector', (_, sample) => {
+  it.each(samples)('the projector reads %s', (_, sample) => {
     expect(readEntry(sample).reading.type).not.toBe('odd');
   });
 

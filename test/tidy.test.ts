@@ -139,7 +139,7 @@ describe('layers', () => {
     expect(strays).toEqual([]);
   });
 
-  it('what the core entry reaches touches no file that needs Node', () => {
+  it('the imports of the core entry reach no file that needs Node', () => {
     const reached = new Set<string>();
     const visit = (file: string): void => {
       if (reached.has(file)) return;
@@ -169,7 +169,7 @@ describe('decisions', () => {
   /** The files that run the charts, and the host's part of a conversation. The interpreter runs any chart. */
   const around = src.filter((file) => /^src\/(runtime|conversation)\/[^/]+$/.test(file));
 
-  it('what surrounds the charts reads no policy that they decide by', () => {
+  it('the code around the charts reads no policy that they decide by', () => {
     const executed = ['onRestart', 'partialReply', 'toolRetry', 'limits'];
     // An option of a message has the name of the policy that it replaces.
     const decided = Object.keys(chartRows).filter((name) => ![...executed, 'whileSuspended'].includes(name));
@@ -229,7 +229,7 @@ describe('budgets', () => {
     expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([]);
   });
 
-  it('no name of a file is one that says nothing about its noun', () => {
+  it('no file has a name without a meaning', () => {
     const unclear =
       /^(ride|stub|situation|tape|lenient|shortForms|sentBack|keptFields|abortGate|acts|bench|place|drawn|ends|living|driving|told|covered|deciding|standing|given|data|misc|helpers?|utils?|common|stuff)\.(tsx?|mjs)$/;
     const files = [...machines, ...src, ...page, ...tests, ...scripts];
@@ -245,14 +245,14 @@ describe('budgets', () => {
     expect(lint).not.toThrow();
   });
 
-  it('every source file begins with a header that says what it is', () => {
+  it('every source file begins with a header comment', () => {
     const bare = [...machines, ...src, ...page].filter((file) => !/^(#!.*\n)?\/\*\*/.test(read(file)));
     expect(bare).toEqual([]);
   });
 });
 
 describe('words', () => {
-  it('no name says Manager, Helper or Util', () => {
+  it('no name contains Manager, Helper or Util', () => {
     const strays = [...machines, ...src, ...page].flatMap((file) =>
       [...read(file).matchAll(/\b(?:class|interface|type|function|const)\s+(\w*(?:Manager|Helper|Util)s?\w*)/g)].map(
         ([, name]) => `${file}: ${name}`,
@@ -261,7 +261,7 @@ describe('words', () => {
     expect(strays).toEqual([]);
   });
 
-  it('exported names say none of the words that no reader can look up', () => {
+  it('exported names contain none of the words that no reader can look up', () => {
     const refused =
       /(Nursery|Brood|Ward|Kin|Cast|House|Family|Nest|Birth|Keeper|Claims|Ticket|Outlook|Standing|Hurry|Patience|Desk|Gallery|Knowledge|Sequel|Told(?=[A-Z]|$))/;
     const strays = src

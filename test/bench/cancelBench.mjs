@@ -116,7 +116,7 @@ function soon(name, times, aim) {
 }
 const rows = [];
 for (const [name, speaks] of [
-  ['a server that says nothing', false],
+  ['a server that never answers', false],
   ['a reply that hangs', true],
 ]) {
   const results = await conversations(TRIALS, speaks);

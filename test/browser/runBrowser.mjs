@@ -128,7 +128,7 @@ async function logsInIndexedDb() {
       text: 'heard two',
       gapless: true,
     });
-    console.log(`indexedDbStore: ${cases} cases of the store suite, and a second page that is told session_busy`);
+    console.log(`indexedDbStore: ${cases} cases of the store suite, and a second page that gets session_busy`);
   } finally {
     server.close();
   }

@@ -121,7 +121,7 @@ test('agents of a trusted project are tools with their own tools and model, and 
   ]);
 });
 
-test('the trust command says which MCP servers start, and why others do not', async () => {
+test('the trust command lists which MCP servers start, and why others do not', async () => {
   await userSays({ environment: { FROM_FILE: 'x' } });
   const url = 'https://search.example/sse';
   await says('work/.mcp.json', {

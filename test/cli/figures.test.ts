@@ -270,7 +270,7 @@ describe('the window after a request that was too long', () => {
     expect(windowFor(message)).toBe(window);
   });
 
-  test('without a figure is four fifths of what the last reply used, and at most of the known window', () => {
+  test('without a figure is four fifths of the tokens of the last reply, and at most of the context window', () => {
     const replies = [reply(0, { inputTokens: 90_000 }), reply(0, { inputTokens: 9_000, outputTokens: 1_000 })];
     expect(windowFor('prompt is too long', undefined, replies)).toBe(8_000);
     expect(windowFor('prompt is too long', 5_000, replies)).toBe(4_000);

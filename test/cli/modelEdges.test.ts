@@ -119,7 +119,7 @@ describe('the window', () => {
   });
 });
 
-describe('what is chosen', () => {
+describe('the choice of a model', () => {
   test('an empty option counts as none', async () => {
     vi.stubEnv('OPENAI_API_KEY', 'sk-0123456789');
     expect((await modelOf({ model: '', provider: '' }, { [USER]: { model: 'own' } })).id).toBe('own');

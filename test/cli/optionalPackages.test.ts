@@ -56,7 +56,7 @@ describe('without either package', () => {
     return JSON.parse(stdout);
   }
 
-  it('BED-12: no cost is known, and nothing fails', async () => {
+  it('BED-12: a model has no facts of the list, and nothing fails', async () => {
     expect(await printed("await program.modelFacts('gpt-4o')")).toEqual({});
   });
 

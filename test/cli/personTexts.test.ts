@@ -64,7 +64,7 @@ test('the texts of a message stand below each other in an exported text', () => 
 
 const KEPT = 8_192;
 test.for([0, 1, KEPT, KEPT + 1, 2 * KEPT, 2 * KEPT + 1, 65_537, 200_000, 1_000_000])(
-  'of %i characters that a command writes, the first and the last 8,192 are kept, and the number of the others is given',
+  'of %i characters that a command writes, the first and the last 8,192 are kept, and the number of the others is shown',
   async (length) => {
     const command = `head -c ${length} /dev/zero | tr '\\0' x`;
     const { output } = await personCommand(command, tmpdir(), new AbortController().signal);

@@ -44,7 +44,7 @@ describe('the prompt', () => {
     }
   });
 
-  test('a pipe that is silent for three seconds is given up if there is a prompt without it', async () => {
+  test('a pipe that is silent for three seconds is ignored if there is another prompt', async () => {
     const notes: string[] = [];
     const prompt = readPrompt('hello', new PassThrough(), options({ note: (text) => notes.push(text) }));
     await vi.advanceTimersByTimeAsync(2_999);

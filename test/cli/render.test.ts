@@ -44,7 +44,7 @@ describe('the output of a run', () => {
     },
   );
 
-  test('a message of several parts is shown by its first part, and says that there is more', () => {
+  test('a message of several parts is shown by its first part, with a mark that there is more', () => {
     const { written, entry } = shown();
     const content = ['Run /cmd now', 'Its notes', ''].map((part) => ({ type: 'text' as const, text: part }));
     const sent: object = { type: 'user-message', messageId: 'm1', kind: 'direct', content };

@@ -145,7 +145,7 @@ describe.each(FORMS)('%s', (_, form) => {
     expect(after.stderr).not.toContain('trust');
   });
 
-  test('commands in the background are named when they end, with the program or before, and the next request tells the model', async () => {
+  test('commands in the background are named when they end, with the program or before, and the next request contains that', async () => {
     const server = await modelServer(runs('echo ready; sleep 60', { run_in_background: true }), explains, explains);
     const { ended, sessions } = await placed(server);
     const { code, stdout, stderr } = await ended([...form(['serve']), '--permission-mode', 'bypass']);
@@ -172,7 +172,7 @@ describe.each(FORMS)('%s', (_, form) => {
     }
   });
 
-  test('a path after @ attaches no file, also to a request that tells of commands in the background', async () => {
+  test('a path after @ attaches no file, also to a request with a note about commands in the background', async () => {
     const server = await modelServer(runs('sleep 60', { run_in_background: true }), explains, explains, explains);
     const { ended } = await placed(server);
     await ended([...form(['serve', '@main.go']), '--permission-mode', 'bypass']);

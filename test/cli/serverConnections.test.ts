@@ -113,7 +113,7 @@ describe('a server', () => {
       { options: { command: '/no/such/program' } },
       { kind: 'failed', why: expect.stringContaining('/no/such/program') },
     ],
-  ])('%s has a state that says so, and no tools', async (_, more, state) => {
+  ])('%s has a state with that reason, and no tools', async (_, more, state) => {
     const servers = connecting([entryOf('s', more)]);
     await servers.settled;
     expect(servers.views).toEqual([{ name: 's', path: '/p', about: 'x', state }]);

@@ -48,7 +48,7 @@ test('commands and addresses are read, with variables, names that fit, and a wor
   ]);
 });
 
-test('a server of the user starts beside the file of the user, and is given the project by a variable or its cwd', () => {
+test('a server of the user starts beside the file of the user, and gets the project by a variable or its cwd', () => {
   const own = file('/home/u/.config/runchart/mcp.json', {
     plain: { command: 'npx', args: ['a-server'] },
     below: { command: 'npx', cwd: 'servers' },
@@ -65,7 +65,7 @@ test('a server of the user starts beside the file of the user, and is given the 
   ]);
 });
 
-test('what is shown of a server holds no credentials that its file writes out', () => {
+test('the description of a server contains no credentials of its file', () => {
   const about = (definition: object) => read(file('/a', { s: definition })).entries[0]?.about;
   expect(about({ url: 'https://me:pw-1@x.example/mcp?key=k' })).toBe('https://x.example/mcp');
   const args = (...args: string[]) => about({ command: 'srv', args });
@@ -103,7 +103,7 @@ test('an address is shown without what follows its path, and every option of an 
     expect(read(file('/a', { s: { url, disabled } })).entries[0]?.options).toEqual({ url });
 });
 
-test('an entry that cannot be used says why, and a file that is no list is named', () => {
+test('an entry that cannot be used has the reason, and a file that is no list is named', () => {
   const { entries, problems } = read(
     file('/a', { off: { command: 'x', disabled: true }, old: { type: 'sse', url: 'https://x' } }),
     file('/b', {

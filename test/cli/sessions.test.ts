@@ -113,7 +113,7 @@ describe('sessions', () => {
     await expect(of({ continue: true }, '/nowhere')).rejects.toThrow('no session to continue');
   });
 
-  test('a failed one says so, and one without a turn has no cost', () => {
+  test('a failed session is marked, and a session without a turn has no cost', () => {
     const info = { id: 'a', cwd: '/', createdAt: 0, updatedAt: 0, turns: 0, costUsd: 0, status: 'idle' as const };
     const rowOf = (more: object) => sessionText({ ...info, ...more }, 0).replaceAll(/ {2,}/g, '|');
     expect(rowOf({ lastCause: 'model' })).toBe('a|0 s|0 turns|no cost|failed (model)');

@@ -160,7 +160,7 @@ it('headers are asked for with each request, and a token that expired is replace
   expect(asked).toBeGreaterThan(8);
 });
 
-it('what the server refuses is an error with its code, and ends the streams', async () => {
+it('a refusal of the server is an error with its code, and ends the streams', async () => {
   let isAllowed = false;
   const server = await serverOf(agentOf([deaf(t('x'))]), { handling: { authorize: () => isAllowed } });
   const proxy = await proxyOf(server.base);
@@ -337,7 +337,7 @@ it('a subscriber that throws is reported, and the others receive everything', as
   expect(facts[0]).toMatchObject({ event: 'subscriber-failed', error: { message: 'mine' } });
 });
 
-it('close ends streams, requests and timers; the run goes on, and its handle says that nobody knows', async () => {
+it('close ends streams, requests and timers; the run continues, and its result has the cause closed', async () => {
   const { wait, open } = gate();
   const server = await serverOf(agentOf([during(() => wait, 'done')]));
   const timers = new Set<() => void>();
@@ -415,7 +415,7 @@ it.each([
   ['completed', 'hello', 'idle'],
   ['failed', new Error('no'), 'error'],
 ] as const)(
-  'the status after a run that %s is known with its result, and another client reads the server’s',
+  'the status after a run that %s arrives with its result, and another client reads the server’s',
   async (_, reply, status) => {
     const server = await serverOf(agentOf([reply, reply]));
     const first = await clientOf(server.base).open('a');

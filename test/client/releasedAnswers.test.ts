@@ -95,7 +95,7 @@ describe('a request leaves nothing behind after', () => {
       await vi.advanceTimersByTimeAsync(closesAfterMs);
       abort.abort();
     }
-    // After a close nothing is waited for. A stalled body is given up after a minute, and seven requests after eight.
+    // After a close nothing is awaited. A stalled body is abandoned after a minute, and seven requests after eight.
     await vi.advanceTimersByTimeAsync(closesAfterMs === undefined ? 600_000 : 0);
     expect({ came, requests: counts.requests, open: counts.open, timers: vi.getTimerCount() }).toEqual({
       came: outcome,

@@ -260,7 +260,7 @@ describe('the link to a process that holds a conversation', () => {
     ]);
   });
 
-  it('asks a holder that does not answer twice, and then says so', async () => {
+  it('asks a holder that does not answer twice, and then rejects', async () => {
     const { link, acts } = linkTo(() => {
       throw new RunchartError('unavailable', 'nobody answered');
     });
@@ -329,7 +329,7 @@ describe('the link to a process that holds a conversation', () => {
     }
   });
 
-  it('asks again for the waiting calls of sub-agents where one begins to wait while it asks, and tells nobody by an earlier answer', async () => {
+  it('asks again for the waiting calls of sub-agents if another call begins to wait meanwhile, and does not report the earlier answer', async () => {
     const entries = [
       { type: 'conversation', schema: 1, cwd: '/', createdAt: 1 },
       { type: 'run-started', runId: 'r' },
@@ -370,7 +370,7 @@ describe('the link to a process that holds a conversation', () => {
     expect(link.log.pending.map(({ callId }) => callId)).toEqual(['x']);
   });
 
-  it('after its close tells that it has ended, once, and finds no conversation', async () => {
+  it('after its close reports its end once, and finds no conversation', async () => {
     const { link } = linkTo(() => ({}));
     const ends: string[] = [];
     link.whenEnded(({ code }) => void ends.push(code));

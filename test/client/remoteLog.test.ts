@@ -105,7 +105,7 @@ it('the state of the conversation begins anew with another log', () => {
 });
 
 describe('the status', () => {
-  it('of an answer counts unless a later signal or entry says more', () => {
+  it('of an answer counts unless a signal or entry is newer', () => {
     const { log } = logOf(entries);
     const { length } = entries;
     const asked = log.statusChanges;

@@ -51,7 +51,7 @@ const HEADERS: readonly (readonly [string | undefined, number])[] = [
 
 describe.each(Object.entries(PATHS))('%s', (_, ask) => {
   it.each(PASSING)(
-    'waits after status %i as long as Retry-After says, each time, and leaves no listener',
+    'waits after status %i as long as Retry-After requires, each time, and leaves no listener',
     async (status) => {
       for (const [header, least] of HEADERS) {
         let count = 0;

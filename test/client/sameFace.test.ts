@@ -69,7 +69,7 @@ it('a message, its run and its views', () =>
     },
   ));
 
-it('who asks, what a request chooses, and the final answer while it grows', () =>
+it('the caller and the choices of a request, and the final answer while it grows', () =>
   sameInBoth(
     () =>
       options(() => [[t('{"city":"Li'), t('sbon"}')], 'again'], {
@@ -232,7 +232,7 @@ it.each(['steer', 'followUp'] as const)(
   },
 );
 
-it('what the agent refuses has the same code, and a failed run the same error', () =>
+it('a refusal of the agent has the same code, and a failed run the same error', () =>
   sameInBoth(
     () => options(() => [deaf(t('a'))], { policies: { limits: { queue: 1 } } }),
     async (world) => {

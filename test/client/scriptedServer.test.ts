@@ -201,7 +201,7 @@ describe('an answer that counts more entries than the log that began meanwhile',
   });
   const tell = (seq: number): string => frame('entry', entryOf(seq, { type: 'notice', code: 'x', text: 'y' }));
 
-  it('is given once the entries of the new log are here, and says nothing about the new log', async () => {
+  it('is returned once the entries of the new log have arrived, and does not change the new log', async () => {
     const { conversation, write, end, opened: opens } = await opened(() => paid(1, 9, { status: 'active' }));
     const decided = conversation.decide({ callId: 'x', action: 'approve' });
     await expect.poll(() => conversation.log().length).toBe(1);
@@ -260,7 +260,7 @@ describe('the result of a run', () => {
     expect([result.termination, result.error]).toEqual(['Error', expected]);
   });
 
-  it('whose message was given back earlier is cancelled when the message is repeated', async () => {
+  it('whose message was returned earlier is cancelled when the message is repeated', async () => {
     const { conversation, write } = await opened(() => overviewed({ messageId: 'm', runId: 'run_m' }));
     const queued = { messageId: 'm', kind: 'followUp', content };
     write(frame('entry', entryOf(1, { type: 'message-queued', ...queued })));

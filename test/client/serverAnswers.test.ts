@@ -207,7 +207,7 @@ describe('an answer', () => {
     expect(sent.length).toBe(attempt);
   });
 
-  it('is no longer waited for after 60 s or after a close', async () => {
+  it('is no longer awaited after 60 s or after a close', async () => {
     for (const end of ['late', 'closed'] as const) {
       const abort = new AbortController();
       let fire = (): void => undefined;

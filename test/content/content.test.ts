@@ -119,14 +119,14 @@ describe('an image is refused, with the expected and the received value,', () =>
     ['a web URL that is none', 'https://', 'a https: URL'],
     ['a web URL without end', `https://pictures.test/${'a'.repeat(9_000)}`, 'a https: URL'],
     ['text', 'a picture (of a cat)', 'another text'],
-  ])('given as %s', (_, data, got) => {
+  ])('as %s', (_, data, got) => {
     const message = refusal(() => read(data));
     expect(message).toContain('data must be bytes, base64');
     expect(message.endsWith(`, got ${got}`)).toBe(true);
     expect(message.length).toBeLessThan(300);
   });
 
-  it.each([undefined, null, 5, {}, [1, 2], new ArrayBuffer(4)])('given as %o', (data) => {
+  it.each([undefined, null, 5, {}, [1, 2], new ArrayBuffer(4)])('as %o', (data) => {
     expect(refusal(() => readContent([{ type: 'image', mediaType: 'image/png', data }] as never))).toContain(
       'data must be a Uint8Array, a string or a URL',
     );

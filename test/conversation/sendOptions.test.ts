@@ -84,7 +84,7 @@ describe('an option of a message', () => {
     },
   );
 
-  it('that is not known is refused', () => {
+  it('that does not exist is refused', () => {
     expect(sent({ modle: 'fast' })).toThrow(/modle is unknown/);
   });
 
@@ -128,7 +128,7 @@ it('the id of a resumption has the form of the id of a message', () => {
     expect(() => checkResumptionId(id as string)).toThrow(/^the id of a resumption must be/);
 });
 
-describe('what a host sends about a call', () => {
+describe('the message of a host about a call', () => {
   it.each([[{}], [{ a: 1 }], [{ a: null, b: [{}] }]])('%j is read as its fields', (input) => {
     expect(fieldsOf(input, 'a decision')).toEqual(input);
   });

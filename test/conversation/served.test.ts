@@ -46,7 +46,7 @@ describe('a repeated request', () => {
     expect(answers).toEqual([1, 2, 3, 4, 5, 1, 6, 6]);
   });
 
-  it('is known while 255 others came after it, and the oldest is forgotten first', async () => {
+  it('is remembered among the last 256 requests, and the oldest is forgotten first', async () => {
     const on = conversation();
     const act = vi.fn(async () => 0);
     for (let key = 0; key < 256; key += 1) await once(on, `${key}`, act);

@@ -122,7 +122,7 @@ describe('the act', () => {
     ).toBeLessThan(2);
   });
 
-  it('send of a steer is answered when it is queued, and of one that is given back with an error', async () => {
+  it('send of a steer is answered when it is queued, and a refused send with an error', async () => {
     const { conversation, gate, ask, acts$, answers } = await served({ replies: [[call('g', 'gate')], 'done'] });
     conversation.send('hi');
     await gate.begun('g');

@@ -136,7 +136,7 @@ export const edges = [
   },
   {
     id: 'client-keeps-old-overview',
-    about: 'a client compares what the server says with the log that the id had before',
+    about: 'a client compares the overview of the server with the log that the id had before',
     witness: 'test/client/remoteParts.test.ts',
     edits: [
       [

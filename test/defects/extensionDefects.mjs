@@ -194,7 +194,7 @@ export const extensions = [
   },
   {
     id: 'early-result-of-another-cycle',
-    about: 'a result that arrived before its call is given to a call of a later cycle',
+    about: 'a result that arrived before its call is assigned to a call of a later cycle',
     witness: 'test/projector/pairs.test.ts',
     edits: [['calls.early.clear();', '']],
   },

@@ -179,7 +179,7 @@ export const released = [
   },
   {
     id: 'listening-connection-too-late',
-    about: 'a connection that is made for hints after its store was closed is never given back',
+    about: 'a connection that opens for hints after the close of its store is never released',
     witness: 'test/stores/postgres/storeParts.test.ts',
     edits: [['if (this.#isClosed) this.#drop();', '']],
   },

@@ -237,7 +237,7 @@ export const models = [
   },
   {
     id: 'cache-not-counted',
-    about: 'the input of a Messages reply lacks what came from the cache',
+    about: 'the input of a Messages reply lacks the tokens from the cache',
     witness: 'test/models/anthropicReply.test.ts',
     edits: [['inputTokens: input + cachedInputTokens + cacheWriteTokens', 'inputTokens: input + cacheWriteTokens']],
   },
@@ -249,7 +249,7 @@ export const models = [
   },
   {
     id: 'unknown-cost-is-zero-in-spans',
-    about: 'a span says that a model without prices cost nothing',
+    about: 'a span has the cost 0 for a model without prices',
     witness: 'test/models/unknownPrices.test.ts',
     edits: [['...(costUsd !== null && { [COST]: costUsd }),', '[COST]: costUsd ?? 0,']],
   },

@@ -446,7 +446,7 @@ export const permissions = [
   },
   {
     id: 'place-of-a-program-unknown',
-    about: 'a program that is told to work outside by one of its options is not asked about',
+    about: 'a program with an option that makes it work outside needs no approval',
     witness: 'test/permissions/programPlaces.test.ts',
     edits: [
       [

@@ -178,13 +178,13 @@ export const outside = [
   },
   {
     id: 'followed-conversation-lags',
-    about: 'a request for a conversation of another process does not see what was written before it',
+    about: 'a request for a conversation of another process does not see the entries before it',
     witness: 'test/transports/elsewhere.test.ts',
     edits: [['      await followed.conversation.sync();\n', '']],
   },
   {
     id: 'parked-readers-left',
-    about: 'readers of a conversation that was closed for lack of work miss what another process does with it',
+    about: 'readers of a conversation that was closed when idle miss the entries of another process',
     witness: 'test/transports/elsewhere.test.ts',
     edits: [['    if (conversation) await this.#followReaders(conversation.id);\n', '']],
   },

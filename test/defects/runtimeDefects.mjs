@@ -593,7 +593,7 @@ export const runtime = [
   },
   {
     id: 'act-returned-after-it-was-taken',
-    about: 'a cancel gives back an act that the chart has taken',
+    about: 'a cancel returns an act that the chart has taken',
     witness: 'test/machines/actLife.test.ts',
     edits: [
       ['taken: { durable: ', "taken: { return: 'answered', durable: "],

@@ -39,7 +39,7 @@ export const shared = [
   },
   {
     id: 'wedged-after-late-judgement',
-    about: 'a handle goes on although the append that was rejected had been stored',
+    about: 'a handle continues although the append that was rejected had been stored',
     witness: DATABASE,
     edits: [
       [

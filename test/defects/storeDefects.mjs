@@ -25,7 +25,7 @@ export const stores = [
   },
   {
     id: 'claimed-sub-agent',
-    about: 'a delete takes what a log only claims to be its sub-agent',
+    about: 'a delete removes a log that another log only claims as its sub-agent',
     witness: 'test/stores/jsonl.test.ts',
     edits: [['if (isSubAgentOf(await firstEntryIn(root, child), id)) children.push(child);', 'children.push(child);']],
   },
@@ -188,13 +188,13 @@ export const stores = [
   },
   {
     id: 'second-follower-in-a-reply',
-    about: 'who begins to follow a reply beside another process does not get its text so far',
+    about: 'a follower that joins during a reply of another process does not get its text so far',
     witness: 'test/stores/postgres/storeParts.test.ts',
     edits: [['if (this.#subscription && !isNew) return;', 'if (this.#subscription) return;']],
   },
   {
     id: 'lease-numbered-anew-lost',
-    about: 'a lease is given up if its number changed while it was renewed',
+    about: 'a lease is lost if its number changed while it was renewed',
     witness: 'test/stores/postgres/storeParts.test.ts',
     edits: [
       [

@@ -206,7 +206,7 @@ export const tools = [
   },
   {
     id: 'left-running-untold',
-    about: 'of a command that was killed nobody is told that it left something running',
+    about: 'the result of a killed command does not mention that it left something running',
     witness: 'test/tools/coding/commandResults.test.ts',
     edits: [['return [...left, `killed by ${end.by}`];', 'return [`killed by ${end.by}`];']],
   },
@@ -218,13 +218,13 @@ export const tools = [
   },
   {
     id: 'charset-in-quotes',
-    about: 'the charset of a page is not known where its header has it in quotes',
+    about: 'the charset of a page is ignored if it is in quotes in the header',
     witness: 'test/tools/coding/webPages.test.ts',
     edits: [['const named = /charset\\s*=\\s*"?([\\w.:-]+)/i', 'const named = /charset\\s*=\\s*([\\w.:-]+)/i']],
   },
   {
     id: 'plural-of-one-step',
-    about: 'a list of one step is said to have 1 steps',
+    about: 'a list of one step is described as 1 steps',
     witness: 'test/tools/coding/planTools.test.ts',
     edits: [["todos.length === 1 ? '1 step' : `${todos.length} steps`", '`${todos.length} steps`']],
   },

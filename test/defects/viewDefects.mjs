@@ -2,7 +2,7 @@
 export const views = [
   {
     id: 'order-window',
-    about: 'a gap in the log is given up one entry early',
+    about: 'a gap in the log is awaited for one entry less',
     witness: 'test/projector/order.test.ts',
     edits: [['if (this.waiting.size <= WINDOW) return;', 'if (this.waiting.size < WINDOW) return;']],
   },

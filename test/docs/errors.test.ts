@@ -75,13 +75,13 @@ describe('docs/errors.md', () => {
     expect([...classes.values()].filter((name) => !documented.includes(name))).toEqual([]);
   });
 
-  it('tells of every code of a model error', () => {
+  it('describes every code of a model error', () => {
     const models = /^src\/models\//;
     const codes = [...found(/^ {2}\| '([a-z-]+)'$/gm, /models\/model\.ts$/), ...found(/\bcode: '([a-z-]+)'/g, models)];
     expect(missing('Model errors', codes)).toEqual([]);
   });
 
-  it('tells of every cause of an end', () => {
+  it('describes every cause of an end', () => {
     const codes = [
       ...found(/cause: '([a-z_]+)'/g),
       ...found(/(?:return|\?) '((?:max|no|empty)_\w+)'/g, /counters\.ts$/),
@@ -90,7 +90,7 @@ describe('docs/errors.md', () => {
     expect(missing('How a run ends', codes)).toEqual([]);
   });
 
-  it('tells of every code of a result', () => {
+  it('describes every code of a result', () => {
     const codes = [
       ...found(/\b(?:refused|refuse|block|erred)\(\s*'([a-z_]+)'/g, /^src\/(?!stores)/),
       ...found(/^ {2}(\w+): 'This call/gm, /closing\.ts$/),
@@ -105,7 +105,7 @@ describe('docs/errors.md', () => {
     ).toEqual([]);
   });
 
-  it('tells of every diagnostic and notice of the runtime', () => {
+  it('describes every diagnostic and notice of the runtime', () => {
     const codes = [
       ...found(/diagnose\(\s*'([a-z_]+)'/g),
       ...found(/type: '(?:diagnostic|notice)', code: '([a-z_]+)'/g),

@@ -161,7 +161,7 @@ const anchorsOf = (document: string): string[] =>
       return count === 0 ? slug : `${slug}-${count}`;
     });
 
-describe('what the documents point at', () => {
+describe('the targets of the documents', () => {
   it('every relative link leads to a file, and to a heading where it names one', () => {
     const broken = documents.flatMap((document) =>
       [...proseOf(document).matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, target = '']) => {

@@ -50,7 +50,7 @@ describe('docs/internals/ids.md', () => {
     expect(strays).toEqual([]);
   });
 
-  it('says in one sentence of at most 25 words what each id expects', () => {
+  it('describes each id in one sentence of at most 25 words', () => {
     const long = rows.filter(([, , text = '']) => !/^[A-Z`0-9].*\.$/.test(text) || text.split(/\s+/).length > 25);
     expect(long.map(([, id]) => id)).toEqual([]);
   });

@@ -36,7 +36,7 @@ const noteIn = (program: Program): Promise<string> => {
 };
 
 describe('the demo', () => {
-  test('without a terminal it decides automatically, says so, and ends with 0 in less than 20 s', async () => {
+  test('without a terminal it decides automatically, reports that, and ends with 0 in less than 20 s', async () => {
     const since = performance.now();
     const program = start(['demo'], await demoPlace());
     expect(await program.ended).toEqual({ code: 0, signal: null });

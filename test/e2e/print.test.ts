@@ -17,7 +17,7 @@ const runs =
     reply.finish('tool_calls');
   };
 
-/** The built program with the list of prices. Its known servers of OpenAI have this address. */
+/** The built program with the list of prices. OpenAI's servers have this address in it. */
 const mainWithPrices = (root: string, baseURL: string): Promise<string> =>
   mainWithPackages(
     root,
@@ -139,7 +139,7 @@ describe('runchart -p', () => {
     expect((await readdir(sessions)).filter((name) => name.endsWith('.jsonl'))).toHaveLength(2);
   });
 
-  test('commands in the background end with the program: each is named with what nobody has read, and the next request tells the model', async () => {
+  test('commands in the background end with the program: each is named with its unread output, and the next request contains that', async () => {
     const background: Script = (reply) => {
       for (const [index, command] of ['echo ready; sleep 60', 'echo done'].entries()) {
         const args = JSON.stringify({ command, run_in_background: true });

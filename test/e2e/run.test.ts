@@ -71,7 +71,7 @@ describe('one request', () => {
   });
 
   if (proves)
-    test('a pipe without input is given up after three seconds, with a message', async () => {
+    test('a pipe without input is ignored after three seconds, with a message', async () => {
       const server = await modelServer(explains);
       const { cwd, env } = await place(server);
       const program = start(['run', 'hello', '-m', 'm1'], { cwd, env, input: null });

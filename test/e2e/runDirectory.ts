@@ -31,7 +31,7 @@ export interface Place {
   root: string;
 }
 
-/** Sessions get no titles from the model, unless `config` says so: its script then needs a reply for them. */
+/** Sessions get no titles from the model, unless `config` turns them on: its script then needs a reply for them. */
 export async function place(server: ModelServer, config: object = { titles: false }): Promise<Place> {
   const root = await temporaryDirectory();
   const cwd = join(root, 'work');

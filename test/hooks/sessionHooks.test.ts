@@ -141,7 +141,7 @@ describe('PreCompact', () => {
   it.each([
     ['a function that answers block', { run: () => ({ decision: 'block', reason: 'not now' }) as const }],
     ['a command that ends with 2', { command: 'echo "not now" >&2; exit 2' }],
-  ])('TRC-6: %s keeps the messages, and the log says so', async (_, hook) => {
+  ])('TRC-6: %s keeps the messages, and the log contains that', async (_, hook) => {
     const { model, log } = await compacted(hook);
     expect(model.calls).toHaveLength(3);
     expect(log.filter(({ type }) => type === 'compaction')).toEqual([]);

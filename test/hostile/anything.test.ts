@@ -124,7 +124,7 @@ async function asking(): Promise<Conversation> {
   return conversation;
 }
 
-test('any value given as a decision is refused or answered, and a refused one changes nothing', async () => {
+test('any value as a decision is refused or answered, and a refused one changes nothing', async () => {
   const conversation = await asking();
   const base = { callId: fc.constantFrom('a', 'x'), action: fc.constantFrom('approve', 'edit', 'answer', 'no') };
   const decision = fc.oneof(
@@ -146,7 +146,7 @@ test('any value given as a decision is refused or answered, and a refused one ch
   watched(conversation);
 });
 
-test('any value given as a settlement is refused', async () => {
+test('any value as a settlement is refused', async () => {
   const conversation = await asking();
   await fc.assert(
     fc.asyncProperty(anything, async (value) => {

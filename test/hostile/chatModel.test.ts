@@ -210,7 +210,7 @@ describe('H-045 a cancel while the stream is read', () => {
     expect((await run.result).termination).toBe('Cancelled');
   });
 
-  test('a cancel keeps the partial reply if the policy says so', async () => {
+  test('a cancel keeps the partial reply under partialReply keep', async () => {
     const { model } = chat(() => served([frame(delta({ content: 'half' }))], { end: 'hang' }));
     const { conversation } = await world(model, { policies: { partialReply: 'keep' } });
     const run = conversation.send('go');

@@ -75,7 +75,7 @@ test('invalid token counts are zero', async () => {
   expect(result.usage).toMatchObject(nothing);
 });
 
-test('arguments given as an object are serialized to text', async () => {
+test('arguments in the form of an object are serialized to text', async () => {
   let count = 0;
   const { log } = await playStream(async function* () {
     count += 1;
@@ -124,7 +124,7 @@ describe('unusual failures of a model', () => {
     ['invalid results', () => ({ [Symbol.asyncIterator]: () => ({ next: () => 5 }) }), /^TypeError: /],
   ];
   test.each(defective)(
-    'a model is called once if stream() returns %s, and the error says so',
+    'a model is called once if stream() returns %s, and the error describes it',
     async (_, stream, message) => {
       let count = 0;
       const { result, log, clock } = await playStream(() => {

@@ -46,7 +46,7 @@ describe('time', () => {
     ['an hour forward', 3_600_000],
     ['nowhere', 0],
   ])(
-    'H-330 a model that is silent after the clock was set %s is given up within twice the silence limit',
+    'H-330 a model that is silent after the clock was set %s is abandoned within twice the silence limit',
     async (_, jump) => {
       const { clock, over } = await streaming(2, jump);
       await clock.advance(1_400);
@@ -59,7 +59,7 @@ describe('time', () => {
   it.each([
     ['an hour back', -3_600_000],
     ['ten years forward', 10 * 365 * 86_400_000],
-  ])('H-330 a model that continues to send is not given up if the clock is set %s', async (_, jump) => {
+  ])('H-330 a model that continues to send is not abandoned if the clock is set %s', async (_, jump) => {
     const { clock, over } = await streaming(10, jump);
     for (let passed = 0; passed < 7_000; passed += 100) await clock.advance(100);
     expect(over()).toBe('NaturalEnd');

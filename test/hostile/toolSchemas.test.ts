@@ -67,7 +67,7 @@ test.each(refusing)('a schema that %s refuses the call and nothing else', async 
   expect(resultText(log)).toContain('t');
 });
 
-test('a schema that never returns is given up after half a minute', async () => {
+test('a schema that never returns is abandoned after half a minute', async () => {
   const clock = stillClock();
   const seen: unknown[] = [];
   const tool = checkedBy(() => new Promise(() => undefined), seen);

@@ -60,7 +60,7 @@ describe('an inspector over a channel', () => {
     return inspector;
   }
 
-  it.each([undefined, false, true])('its pages may act only if it says so: %s', async (control) => {
+  it.each([undefined, false, true])('its pages may act only if control is true: %s', async (control) => {
     started({ channel: 'test', ...(control !== undefined && { control }) });
     const { greetings, subscribe } = listening('test');
     subscribe('p1');
@@ -91,7 +91,7 @@ describe('an inspector over a channel', () => {
 });
 
 describe('a page of a channel', () => {
-  it('one that is silent for too long holds nothing any more, and may return', async () => {
+  it('after a long silence it holds nothing any more, and may return', async () => {
     const { subscribe, held } = await inspected();
     for (let times = 1; times <= 2; times++) {
       subscribe('p1');
@@ -103,7 +103,7 @@ describe('a page of a channel', () => {
     }
   });
 
-  it('one that reports its presence stays while another one leaves', async () => {
+  it('stays while it reports its presence and another page leaves', async () => {
     const { subscribe, post, held } = await inspected();
     subscribe('p1');
     subscribe('p2');
@@ -117,7 +117,7 @@ describe('a page of a channel', () => {
     expect(held()).toBe(2);
   });
 
-  it('one that was silent for too long receives `lost` after each further message, until it subscribes again', async () => {
+  it('after a long silence it receives `lost` after each further message, until it subscribes again', async () => {
     const { subscribe, post, held } = await inspected();
     const lost: unknown[] = [];
     const line = new BroadcastChannel('runchart-inspector:test');
@@ -157,7 +157,7 @@ describe('a page of a channel', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('is told of each inspector that it has begun, and once that it is over, however often that one is closed', async () => {
+  it('receives the begin of each inspector, and its end once, however often it is closed', async () => {
     const line = new BroadcastChannel('runchart-inspector:test');
     onTestFinished(() => line.close());
     const messages: object[] = [];

@@ -28,7 +28,7 @@ describe('an inspector of the command line', () => {
     await expect(startLogInspector(options as never)).rejects.toThrow(ConfigurationError);
   });
 
-  it('names the version of the package, and is read-only unless it is told otherwise', async () => {
+  it('names the version of the package, and is read-only unless control is true', async () => {
     const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
     expect(versionOfPackage()).toBe(version);
     for (const control of [undefined, false, true]) {
@@ -130,7 +130,7 @@ describe('a page that subscribes', () => {
     expect(numbers()).toEqual([0, 1, 2, 3].slice(expected));
   });
 
-  it('gets each record once, is told nothing twice, and its second subscription counts as ignored', async () => {
+  it('gets each record and greeting once, and its second subscription counts as ignored', async () => {
     const { add, say, clock, connection, messages, numbers } = page();
     add();
     for (const _ of [1, 2]) say({ type: 'subscribe', from: 0 });
@@ -144,7 +144,7 @@ describe('a page that subscribes', () => {
     ]);
   });
 
-  it('gets nothing after its close, leaves no timer, and what it says then is ignored', async () => {
+  it('gets nothing after its close, leaves no timer, and its later messages are ignored', async () => {
     const { add, say, clock, connection, messages } = page();
     say({ type: 'subscribe', from: 0 });
     add();
@@ -293,7 +293,7 @@ describe('the records of an inspector', () => {
     expect([log.dropped, log.countSince(6), log.countSince(99)]).toEqual([5, 2, 0]);
   });
 
-  it('tell each listener of each record until it stops listening', () => {
+  it('reach each listener until it stops listening', () => {
     const log = records();
     const heard: number[][] = [[], []];
     const stops = heard.map((list) => log.listen(() => void list.push(log.next)));

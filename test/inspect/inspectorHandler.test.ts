@@ -243,7 +243,7 @@ describe('the inspector in a server of your own', () => {
     await page.see((message) => message.type === 'closed' && message.conversation === 'after');
   });
 
-  it('with control decisions have the name that authorize answers, whatever the page says', async () => {
+  it('with control decisions have the name that authorize returns, whatever the page sends', async () => {
     const agent = agentOf([call('c1', 'note', { text: 'a' })], 'Done.', 'Hello.');
     const authorize = (request: Request): string | false => byCookie(request) && 'ada';
     const handler = handlerOf(agent, { control: true, authorize });
@@ -344,7 +344,7 @@ describe('the inspector in a server of your own', () => {
 describe('below other routers', () => {
   const mounted: readonly [string, (agent: ReturnType<typeof agentOf>) => Server][] = [
     [
-      'Express with the whole path, behind a parser of bodies',
+      'Express with the whole path, after a parser of bodies',
       (agent) => {
         const app = express();
         app.use(express.json());

@@ -280,7 +280,7 @@ describe('a page that observes', () => {
     expect(live).toMatchObject([{ conversation: 'living', signal: { text: 'on' } }]);
   });
 
-  it('it learns how many records were dropped before it connected', async () => {
+  it('it receives the number of records that were dropped before it connected', async () => {
     const records = new RecordLog(() => 0, { moves: 10, events: 10, rest: 10 });
     const observed = kept(new Observed(records));
     const { clock, channel, page } = watching(observed, records);
@@ -450,7 +450,7 @@ describe('the inspector of @statelyai/inspect', () => {
     expect(eventText).not.toContain(SECRET);
   });
 
-  it('it receives no secret of the agent through an adapter that knows them, in messages or errors', async () => {
+  it('it receives no secret of the agent through an adapter that has them, in messages or errors', async () => {
     const secret = 'hush hush';
     const inspectionEvents: object[] = [];
     const inspector = createInspector({ send: (event) => void inspectionEvents.push(event) });

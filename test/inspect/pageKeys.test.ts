@@ -67,7 +67,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
       if (panel) await page.getByRole('tab', { name: panel }).click();
       for (let stop = await next(); stop; stop = await next()) {
         names.push(stop.name);
-        if (stop.name === '') faults.push(`${panel}: no name behind ${names.at(-2)}`);
+        if (stop.name === '') faults.push(`${panel}: no name after ${names.at(-2)}`);
         if (!stop.isRinged) faults.push(`${panel}: no ring on ${stop.name}`);
         if (stop.height < 16 && stop.role !== 'separator') faults.push(`${panel}: ${stop.name} is ${stop.height} high`);
       }

@@ -43,8 +43,8 @@ function connected(clock: VirtualClock, records: RecordLog) {
   return { records, observed, channel, connection, add, shown };
 }
 
-describe('a page that reads nothing', () => {
-  it('after the limit it is disconnected, and leaves no timer', async () => {
+describe('the read limit of a page', () => {
+  it('disconnects a page that reads nothing, and leaves no timer', async () => {
     const { clock, channel, add } = page();
     channel.waiting = FULL;
     add();
@@ -54,7 +54,7 @@ describe('a page that reads nothing', () => {
     expect([channel.isDropped, clock.waiting]).toEqual([true, 0]);
   });
 
-  it('one that reads at shorter intervals is never disconnected and misses nothing', async () => {
+  it('never disconnects a page that reads at shorter intervals, which misses nothing', async () => {
     const { clock, channel, add, shown, connection } = page();
     for (let time = 1; time <= 4; time++) {
       channel.waiting = FULL;

@@ -21,7 +21,7 @@ import { redactor } from '../../src/log/redact.ts';
 import { SECRET } from './approvalTool.ts';
 
 describe('a chart that is too large for a frame', () => {
-  it('is sent as one state that says so', () => {
+  it('is sent as one state with that reason', () => {
     const stateOf = (index: number): ChartState => ({
       ...{ id: `m.s${index}`, key: `s${index}`, type: 'atomic', states: [] },
       transitions: [{ event: 'E'.repeat(300), index: 0, targets: ['m.s0'] }],

@@ -61,7 +61,7 @@ describe('access to the server', () => {
     }
   });
 
-  it('a port of another program is an error that says so', async () => {
+  it('a port of another program is an error that names the cause', async () => {
     const port = portOf(await bareServer());
     const refused = startInspector({ port });
     await expect(refused).rejects.toBeInstanceOf(ConfigurationError);
@@ -318,7 +318,7 @@ describe('messages to a page', () => {
     expect(await other.see('hello')).toMatchObject({ from: 0 });
   });
 
-  it('a read-only page decides nothing, and says so', async () => {
+  it('a read-only page decides nothing, and its requests are refused', async () => {
     const { inspector, conversation } = await watched(false);
     await conversation.send('Go.').result;
     const page = kept(await Watcher.open(inspector.url));

@@ -325,7 +325,7 @@ describe('a careless subscriber', () => {
     expect([calls, errors.length, subscribers.size]).toEqual([[1, 2, 3, 4], 2, 3]);
   });
 
-  it('behind an operator is reported and detached in the same way', () => {
+  it('after an operator is reported and detached in the same way', () => {
     const { errors, send, subscribers, source } = among({ next: () => undefined });
     let calls = 0;
     source.pipe(map((value) => value)).subscribe(() => {

@@ -1,6 +1,6 @@
 /**
  * The life of an act of the host: every order of events for one act and for two, from each status of the conversation. Clauses over each
- * event define the correct result. The fates of acts that are given up are a table, written by hand.
+ * event define the correct result. The fates of abandoned acts are a table, written by hand.
  */
 import { describe, expect, it } from 'vitest';
 import {
@@ -67,7 +67,7 @@ const idOf = (index: number): string => `act/${index}`;
 const runIdOf = (index: number): string => runOf(`m${index}`);
 const isEnd = (task: ActTask): boolean => task.do === 'return' || task.do === 'answer' || task.do === 'refuse';
 
-/** The possible next events. Images may be stored or lost after their act was given up. */
+/** The possible next events. Images may be stored or lost after their act was abandoned. */
 function eventsAfter(script: readonly Call[], moment: Moment, standing: Standing): ActEvent[] {
   const { called, isClosed, journal, taken } = moment;
   const next = isClosed ? undefined : script[called];
@@ -218,7 +218,7 @@ describe('the life of acts, in every order of events', () => {
   });
 });
 
-describe('what becomes of acts that the chart has not taken', () => {
+describe('the fate of acts that the chart has not taken', () => {
   const standing = standingAt('idle');
   const [direct, steer, followUp] = [message('direct'), message('steer'), message('followUp')];
   type Pending = [act: Act, stage?: PendingAct['stage']];
@@ -229,7 +229,7 @@ describe('what becomes of acts that the chart has not taken', () => {
     ['a cancel: the run that would start first is logged as cancelled', [[direct]], 'cancel', 'withdraw'],
     ['a cancel: so is a resumption', [[resume]], 'cancel', 'withdraw'],
     ['a cancel: the messages after it stay', [[direct], [steer], [followUp]], 'cancel', 'withdraw - -'],
-    ['a cancel: a promotion is given up, and its message stays in the queue', [[promotion]], 'cancel', 'return'],
+    ['a cancel: a promotion is abandoned, and its message stays in the queue', [[promotion]], 'cancel', 'return'],
     ['a cancel: a message with images is returned', [[direct, 'storing']], 'cancel', 'return'],
     ['a cancel: a steer with images is returned', [[direct], [steer, 'storing']], 'cancel', 'withdraw return'],
     ['a cancel: a followUp with images stays', [[direct], [followUp, 'storing']], 'cancel', 'withdraw -'],

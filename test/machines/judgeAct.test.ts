@@ -152,8 +152,8 @@ const TABLE: { readonly [state: string]: { readonly [act: string]: string } } = 
   },
 };
 
-describe('S001: what an act of the host comes to', () => {
-  it.each(Object.keys(TABLE))('in the state %s is what the table says, under each policy', (state) => {
+describe('S001: the outcome of an act of the host', () => {
+  it.each(Object.keys(TABLE))('in the state %s is that of the table, under each policy', (state) => {
     for (const [act, expected] of Object.entries(TABLE[state] ?? {})) {
       const each = expected.split(' / ');
       for (const policies of POLICIES) {

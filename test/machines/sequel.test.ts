@@ -50,7 +50,7 @@ function accepted(log: readonly NewEntry[], entries: readonly NewEntry[], modelS
   });
 }
 
-describe('what may follow', () => {
+describe('the order of entries', () => {
   it.each<[string, NewEntry[], NewEntry[], string[]]>([
     ['entries without a rule', [], [made('c'), over('r')], ['agent-output', 'checkpoint r']],
     [
@@ -80,7 +80,7 @@ describe('what may follow', () => {
       [queued('m'), returned('m')],
       ['message-queued m', 'message-returned m'],
     ],
-  ])('%s stands', (_, log, entries, expected) => {
+  ])('%s is accepted', (_, log, entries, expected) => {
     expect(accepted(log, entries)).toEqual(expected);
   });
 
@@ -94,10 +94,10 @@ describe('what may follow', () => {
     ['a second result', [begun('r'), made('c'), result('c')], [result('c')]],
     ['a result of a call that does not exist', [begun('r')], [result('c')]],
     ['a second settlement of one outcome', [begun('r'), made('c'), unknown('c'), settled('c')], [settled('c')]],
-    ['a settlement of a known outcome', [begun('r'), made('c'), result('c')], [settled('c')]],
+    ['a settlement of a call with an outcome', [begun('r'), made('c'), result('c')], [settled('c')]],
     ['the return of a message that was not queued', [], [returned('m')]],
     ['a second return of a message', [queued('m'), returned('m')], [returned('m')]],
-  ])('%s does not', (_, log, entries) => {
+  ])('%s is left out', (_, log, entries) => {
     expect(accepted(log, entries)).toEqual([]);
   });
 

@@ -18,7 +18,7 @@ function connectionTo(server: McpServerOptions) {
 }
 const never = () => new Promise<never>(() => undefined);
 
-describe('what the failure of a call says', () => {
+describe('the failure of a call', () => {
   const failed = (fields: object, error = new Error('it failed')): Error => Object.assign(error, fields);
   it.each([
     ['a closed connection', failed({ code: 'CONNECTION_CLOSED' }), 'ended'],
@@ -267,7 +267,7 @@ describe('the tools for resources and prompts', () => {
     expect((await run(tool, args, answers)).result).toEqual(expected);
   });
 
-  it.each([3, 100])('a list of 3 has nothing from %i on, and says how many there are', async (from) => {
+  it.each([3, 100])('a list of 3 has nothing from %i on, and contains its length', async (from) => {
     const resources = ['a:1', 'a:2', 'a:3'].map((uri) => ({ uri, name: 'n' }));
     const answers = { listResources: { resources }, listResourceTemplates: NONE };
     expect((await run('list_resources', { from }, answers)).result).toBe(

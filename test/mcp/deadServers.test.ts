@@ -103,7 +103,7 @@ describe('a server that dies at its start', () => {
 });
 
 describe('a server that dies in a call', () => {
-  it('the result says that nobody knows whether it had an effect, how the process ended and what it wrote', async () => {
+  it('the result contains that the effect is uncertain, how the process ended and what it wrote', async () => {
     const server = stdioServer({ tools: ['die'], stderr: 'out of memory\n' });
     const { conversation } = await serving(server, [['die']]);
     await conversation.send('go').result;
@@ -189,7 +189,7 @@ describe('a server that died', () => {
 });
 const realTimer = setTimeout;
 
-describe('what a server leaves', () => {
+describe('the processes of a server', () => {
   it.each(['close', 'death'] as const)('after its %s no process of its tree runs', async (end) => {
     const server = stdioServer({ child: true, staysAfterInput: true });
     const mcp = await mcpTools({ s: server.options });

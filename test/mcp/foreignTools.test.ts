@@ -62,12 +62,12 @@ describe('listed tools of a server', () => {
     ['forbidden', true],
     ['optional', true],
     ['required', false],
-  ])('tools with tasks %s are given to a model: %s', async (taskSupport, expected) => {
+  ])('tools with tasks %s are offered to a model: %s', async (taskSupport, expected) => {
     const { tools, left } = await listed({ name: 'a', execution: { taskSupport } });
     expect([tools.length, left.length]).toEqual(expected ? [1, 0] : [0, 1]);
   });
 
-  it('a tool with an invalid schema is skipped and reported, and the others are given', async () => {
+  it('a tool with an invalid schema is skipped and reported, and the others are offered', async () => {
     const { tools, left } = await listed({ name: 'a', inputSchema: { type: 'object', $ref: '#/nowhere' } }, 'b');
     expect(tools.map(({ name }) => name)).toEqual(['mcp__s__b']);
     expect(left).toMatchObject([{ tool: 'a' }]);

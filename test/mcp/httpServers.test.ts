@@ -93,7 +93,7 @@ describe('a server that is lost', () => {
   });
 });
 
-describe('what a connection leaves', () => {
+describe('the end of a connection', () => {
   it('a close ends the session and every connection', async () => {
     const server = await started();
     const { conversation, agent, mcp } = await calling(server, ['act']);
@@ -150,7 +150,7 @@ describe('authorization', () => {
     expect(mcp.tools.length).toBe(1);
   });
 
-  it('without a token the error says so, and after the OAuth flow of the provider the server is connected', async () => {
+  it('without a token the error names that, and after the OAuth flow of the provider the server is connected', async () => {
     const server = await started();
     server.token = 'granted';
     const json = { 'content-type': 'application/json' };

@@ -85,7 +85,7 @@ describe('calls at a server', () => {
     await server.close();
   });
 
-  it('a call whose server ends after the answer of a person says that nobody knows its effect', async () => {
+  it('a call whose server ends after the answer of a person fails with an unknown effect', async () => {
     const { server, act, begun, ends } = serverByHand();
     const settled = act('a');
     await expect.poll(() => begun.length).toBe(1);

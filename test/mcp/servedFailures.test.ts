@@ -29,7 +29,7 @@ describe('a request that ends without an answer', () => {
     expect((await agent.list()).map(({ id }) => id)).toEqual([answer.conversation]);
   });
 
-  it('because its conversation is not known names the reason and that conversation', async () => {
+  it('because its conversation does not exist names the reason and that conversation', async () => {
     const { ask } = await answered(['one']);
     expect(await ask({ message: 'go', conversation: 'nowhere' })).toEqual({
       text: expect.stringMatching(/^not_found: /),

@@ -81,7 +81,7 @@ describe('the question that a person reads', () => {
 });
 
 describe('a person who takes long', () => {
-  it('is heard a day later: neither the protocol nor the server has a limit of its own', async () => {
+  it('is received a day later: neither the protocol nor the server has a limit of its own', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
     let allow = (): void => undefined;
@@ -186,7 +186,7 @@ describe('several clients of one server', () => {
   });
 });
 
-it('without options the tool is named agent, and says what it is for', async () => {
+it('without options the tool is named agent, and describes its purpose', async () => {
   const agent = createAgent({ model: scripted([]) });
   const server = mcpServer(agent);
   onTestFinished(() => Promise.all([server.close(), agent.close()]).then(() => undefined));

@@ -17,7 +17,7 @@ interface Begun {
   tell(progress: object): void;
 }
 
-/** A server in memory that follows a test, call by call. Its tools are given by name, or as it lists them. */
+/** A server in memory that follows a test, call by call. Its tools are names, or objects as it lists them. */
 export function serverByHand(tools: readonly (string | object)[] = ['act']) {
   type Params = { name?: string; arguments?: unknown; requestId?: number; _meta?: { progressToken?: unknown } };
   type Message = { id?: number; method?: string; params?: Params; result?: unknown };

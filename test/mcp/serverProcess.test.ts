@@ -41,7 +41,7 @@ describe('a server process', () => {
   it.each([
     ['process.exit(3)', 'it ended with code 3'],
     ['process.kill(process.pid, "SIGTERM"); setInterval(() => {}, 1000)', 'it was ended by SIGTERM'],
-  ])('that runs %s says how it ended, and reports that once', async (program, ending) => {
+  ])('that runs %s has a description of its end, and reports it once', async (program, ending) => {
     const { server, seen } = processOf(program);
     await server.start();
     await expect.poll(() => seen.closes).toBe(1);

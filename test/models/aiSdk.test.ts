@@ -269,7 +269,7 @@ describe('a failure of a provider', () => {
     [404, {}, 'not-found', false],
     [400, {}, 'bad-request', false],
     [529, {}, 'server', true],
-  ] as const)('with status %i is told by its code', async (statusCode, responseHeaders, code, retryable) => {
+  ] as const)('with status %i has its own code', async (statusCode, responseHeaders, code, retryable) => {
     const { error } = await play(
       failing(apiError({ statusCode, responseHeaders, responseBody: '{"error":{"message":"because"}}' })),
     );
@@ -406,7 +406,7 @@ describe('invalid arguments', () => {
     expect(() => aiSdkModel(value as AiSdkLanguageModel)).toThrow(expect.objectContaining({ code: 'configuration' }));
   });
 
-  it('what is no language model does not compile', () => {
+  it('a value that is no language model does not compile', () => {
     // @ts-expect-error a provider is not a model
     const ofProvider = () => aiSdkModel({ languageModel: () => provider([]).model });
     expect(ofProvider).toThrow('doStream');

@@ -198,7 +198,7 @@ describe('an error by its name', () => {
   };
 
   it.each(Object.entries(CODES).flatMap(([code, names]) => names.map((name) => [name, code])))(
-    '%s is %s, also behind the retries of the SDK, and quotes no secret',
+    '%s is %s, also in a RetryError of the SDK, and quotes no secret',
     async (name = '', code) => {
       for (const error of [
         named(name),

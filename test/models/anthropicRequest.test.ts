@@ -31,7 +31,7 @@ const history: Message[] = [
   userSays('and?'),
 ];
 
-describe('what a Messages model sends', () => {
+describe('the request of a Messages model', () => {
   it('is the whole history: results of a reply in one message after it, and marks for the cache', async () => {
     const { model, sent } = modelOf([plainReply]);
     await play(model, request({ system: 'Be brief.', messages: history, tools, maxOutputTokens: 100 }));
@@ -277,7 +277,7 @@ describe('a Messages model', () => {
     }
   });
 
-  it('says which package is missing when it is called', async () => {
+  it('names the missing package when it is called', async () => {
     vi.resetModules();
     vi.doMock('@anthropic-ai/sdk', () => {
       throw new Error("Cannot find package '@anthropic-ai/sdk'");

@@ -84,7 +84,7 @@ describe('the items of a reply', () => {
     ['a refusal marks its text', [{ type: 'refusal' }, text('no')], ['assistant no refusal']],
     ['and no thought', [thought('h'), { type: 'refusal' }, text('no')], ['reasoning h', 'assistant no refusal']],
     [
-      'what was said before it too',
+      'and the text before it',
       [text('n'), { type: 'refusal' }, text('o'), thought('h')],
       ['assistant no refusal', 'reasoning h'],
     ],
@@ -127,7 +127,7 @@ describe('the items of a reply', () => {
 
   it.each<[string, Part[], string]>([
     ['without a finish', [text('a')], 'stream-incomplete'],
-    ['with a finish of no known reason', [text('a'), finish({ reason: 'x' })], 'stream-incomplete'],
+    ['with a finish of an unknown reason', [text('a'), finish({ reason: 'x' })], 'stream-incomplete'],
     ['that was filtered', [text('a'), finish({ reason: 'content-filter' })], 'content-filter'],
   ])('a reply %s has failed, and takes back what it streamed', async (_, parts, code) => {
     const made = await reply(...parts);

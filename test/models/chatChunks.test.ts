@@ -152,7 +152,7 @@ describe('fields that are sent back', () => {
     ],
     ['of one id', [piece('a', { id: 'x' }), piece('b', { id: 'x' }), piece('c')], [piece('abc', { id: 'x' })]],
     ['with an id that comes later', [piece('a'), piece('b', { id: 'x' })], [piece('ab', { id: 'x' })]],
-    ['behind a signature', [piece('a', { signature: 's' }), piece('b')], [piece('a', { signature: 's' }), piece('b')]],
+    ['after a signature', [piece('a', { signature: 's' }), piece('b')], [piece('a', { signature: 's' }), piece('b')]],
     [
       'of a summary',
       [

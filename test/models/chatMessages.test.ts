@@ -138,7 +138,7 @@ describe('images in the request', () => {
 });
 
 describe('a tool call that is sent back', () => {
-  it('has the fields of its provider, which known fields override', () => {
+  it('has the fields of its provider, except those that the adapter sets', () => {
     const extra: Json = {
       extra_content: { google: { thought_signature: 'c2ln' } },
       id: 'forged',

@@ -231,7 +231,7 @@ describe('the counts of tokens', () => {
   });
 });
 
-describe('a reply that is not streamed is the same as one that is', () => {
+describe('a reply that is not streamed is the same as a streamed reply', () => {
   const essence = ({ parts, error }: Played) => ({
     error,
     text: textIn(parts),

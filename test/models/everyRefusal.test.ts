@@ -111,7 +111,7 @@ describe('a status', () => {
     expect(found).toEqual(expected);
   });
 
-  it('of 200 with what is no reply is tried again, and one of 300 is too', async () => {
+  it('of 200 without a reply is tried again; 301 is so only with the AI SDK', async () => {
     for (const statusCode of [200, 204, 301])
       expect((await play(bySdk(() => callError({ statusCode })))).error).toMatchObject({
         ...{ code: 'bad-frame', retryable: true },

@@ -1,6 +1,6 @@
 /**
  * Every setting of every adapter, as its option, as a setting of the request, and as both. Invariant: the names of the APIs
- * are written in this file by hand, and each value, also 0 and false, is sent as it was given.
+ * are written in this file by hand, and each value, also 0 and false, is sent unchanged.
  */
 import { describe, expect, it } from 'vitest';
 import { aiSdkModel } from '../../src/models/aiSdk/aiSdk.ts';
@@ -320,19 +320,16 @@ describe('a limit that is an option', () => {
     }
   });
 
-  it.each(NAMES)(
-    '%s: a model without images accepts none, and its own list holds in place of what is known',
-    (name) => {
-      const accepted = ADAPTERS[name]({}).model.accepts ?? [];
-      expect(accepted).toContain('application/pdf');
-      expect(accepted).toContain('image/*');
-      const without = ADAPTERS[name]({ imageLimits: { mediaTypes: [] } }).model.accepts;
-      expect(without).toEqual(accepted.filter((type) => type !== 'image/*'));
-      expect(ADAPTERS[name]({ imageLimits: { maxPixels: 5 } }).model.accepts).toEqual(accepted);
-      for (const accepts of [[], ['text/*']])
-        expect(ADAPTERS[name]({ accepts, imageLimits: { mediaTypes: [] } }).model.accepts).toEqual(accepts);
-      for (const accepts of [['pdf'], ['a/b/c'], [7], 'image/*', ['image/']])
-        expect(() => ADAPTERS[name]({ accepts })).toThrow('accepts');
-    },
-  );
+  it.each(NAMES)('%s: a model without images accepts none, and its own list replaces the default list', (name) => {
+    const accepted = ADAPTERS[name]({}).model.accepts ?? [];
+    expect(accepted).toContain('application/pdf');
+    expect(accepted).toContain('image/*');
+    const without = ADAPTERS[name]({ imageLimits: { mediaTypes: [] } }).model.accepts;
+    expect(without).toEqual(accepted.filter((type) => type !== 'image/*'));
+    expect(ADAPTERS[name]({ imageLimits: { maxPixels: 5 } }).model.accepts).toEqual(accepted);
+    for (const accepts of [[], ['text/*']])
+      expect(ADAPTERS[name]({ accepts, imageLimits: { mediaTypes: [] } }).model.accepts).toEqual(accepts);
+    for (const accepts of [['pdf'], ['a/b/c'], [7], 'image/*', ['image/']])
+      expect(() => ADAPTERS[name]({ accepts })).toThrow('accepts');
+  });
 });

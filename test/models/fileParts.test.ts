@@ -167,7 +167,7 @@ describe('a model accepts', () => {
   const here = { ...key, baseURL: 'http://127.0.0.1:1/v1' };
   const vendor = { ...key, baseURL: 'https://api.openai.com/v1' };
 
-  it('what its API has parts for; of the vendor, what the model takes', () => {
+  it('the media types of its API; at the vendor, those of the model', () => {
     expect(openai('m', here).accepts).toEqual(expect.arrayContaining(['image/*', PDF, 'audio/wav', 'audio/mpeg']));
     expect(openai('gpt-5', vendor).accepts).toEqual(['image/*', PDF]);
     expect(openai('gpt-audio', vendor).accepts).toContain('audio/wav');
@@ -176,7 +176,7 @@ describe('a model accepts', () => {
     expect(anthropic('claude-sonnet-5', here).accepts).toEqual(['image/*', PDF, 'text/*']);
   });
 
-  it('what the option says, and no image where its limits allow none', () => {
+  it('the types of the option, and no image where its limits allow none', () => {
     expect(openai('m', { ...here, accepts: ['image/png'] }).accepts).toEqual(['image/png']);
     expect(anthropic('m', { ...here, imageLimits: { mediaTypes: [] } }).accepts).toEqual([PDF, 'text/*']);
     for (const accepts of [['pdf'], 'image/*', [7], ['image/**/x']])

@@ -134,7 +134,7 @@ type Fate =
   | 'the answer, a refusal'
   | 'its calls ran'
   | 'its call was not run'
-  | 'no reply: the model is told and asked again'
+  | 'no reply: the model is asked again, with the reason'
   | 'not the end: the model is asked again'
   | 'an answer that is cut off'
   | 'the attempt failed, and is made again'
@@ -149,7 +149,8 @@ function fateOf({ termination, cause }: RunResult, log: readonly LogEntry[], ran
   if (of('tool-result').some(({ outcome }) => outcome === 'failed'))
     return ran === 0 ? 'its call was not run' : 'some ran';
   if (ran > 0) return ran === of('tool-result').length ? 'its calls ran' : 'some ran';
-  if (of('notice').some(({ code }) => code === 'empty_reply')) return 'no reply: the model is told and asked again';
+  if (of('notice').some(({ code }) => code === 'empty_reply'))
+    return 'no reply: the model is asked again, with the reason';
   if (of('model-reply').length > 1) return 'not the end: the model is asked again';
   const refused = of('agent-output').some(({ item }) => 'flag' in item && item.flag === 'refusal');
   return refused ? 'the answer, a refusal' : 'the answer';
@@ -171,7 +172,7 @@ async function live(model: Model): Promise<{ fate: string; finish: string | unde
 }
 
 const ANSWER = 'the answer';
-const AGAIN = 'no reply: the model is told and asked again';
+const AGAIN = 'no reply: the model is asked again, with the reason';
 const RAN = 'its calls ran';
 const NOT_RUN = 'its call was not run';
 const GOES_ON = 'not the end: the model is asked again';

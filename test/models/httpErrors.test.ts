@@ -122,7 +122,7 @@ describe('the type of an error determines its code', () => {
   });
 });
 
-describe('what fetch throws', () => {
+describe('an error of fetch', () => {
   const withCode = (code: unknown, error = new Error('m')) => Object.assign(error, { code });
   it.each([
     ...['ETIMEDOUT', 'ESOCKETTIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'].map((code) => [

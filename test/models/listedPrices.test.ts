@@ -33,7 +33,7 @@ const LISTS = Object.values(FIELDS).reduce((lists, field) => withForms(lists, fi
 const PRICES = Object.keys(FIELDS).reduce((lists, field) => withForms(lists, field, 1), [{}] as object[]);
 
 describe('the prices of a list', () => {
-  it('with a price of the input and of the output, each price that is listed is known, and no other', () => {
+  it('of a model with a price of the input and of the output are exactly the listed ones', () => {
     const expected = PRICES.map((prices) => ('input' in prices && 'output' in prices ? { prices } : {}));
     const results = LISTS.map((prices) => {
       list.prices = prices;

@@ -79,7 +79,7 @@ describe('a value that a model throws becomes one line', () => {
     [{ retryAfterMs: -1 }, {}],
     [{ retryAfterMs: Number.NaN }, {}],
     [{}, {}],
-  ])('a ModelError with what it says: %j', (fields, expected) => {
+  ])('a ModelError with its fields: %j', (fields, expected) => {
     const { code, message } = { code: 'server', message: 'busy' };
     expect(failureOf(new ModelError({ code, message, ...fields }))).toEqual({
       ...{ kind: 'failed', code, message, retryable: true },

@@ -91,7 +91,7 @@ const isCall = ({ type }: ModelPart): boolean => type === 'tool-call';
 
 const aborted: Readonly<Record<string, Fault>> = { 'ends as if it were whole': endsWell };
 const final: Readonly<Record<string, Fault>> = {
-  'is told as final': fails({ retryable: false }),
+  'reports a final failure': fails({ retryable: false }),
   'ends as if it were whole': endsWell,
 };
 const refused = (isPassing: boolean): Readonly<Record<string, Fault>> => ({
@@ -115,7 +115,7 @@ const FAULTS: Readonly<Record<string, Readonly<Record<string, Fault>>>> = {
     ),
   },
   'a reply reasoning comes apart from text': {
-    'is told as text': each((part) => [part.type === 'reasoning-delta' ? { ...part, type: 'text-delta' } : part]),
+    'reports it as text': each((part) => [part.type === 'reasoning-delta' ? { ...part, type: 'text-delta' } : part]),
     'is dropped': without('reasoning-delta'),
     'takes the text with it': each((part) => [
       part.type === 'text-delta' ? { ...part, type: 'reasoning-delta' } : part,
@@ -138,7 +138,7 @@ const FAULTS: Readonly<Record<string, Readonly<Record<string, Fault>>>> = {
     'loses the call': without('tool-call'),
     'has the call twice': each((part) => (isCall(part) ? [part, part] : [part])),
   },
-  'a reply a reply that was cut by its length says so': { 'is told as whole': finishes('stop') },
+  'a reply a reply that was cut by its length says so': { 'reports a whole reply': finishes('stop') },
   'a reply token counts come with the finish, those of the cache among the input': {
     ...Object.fromEntries(
       ['inputTokens', 'outputTokens', 'cachedInputTokens', 'reasoningTokens'].flatMap((field) => [
@@ -205,8 +205,8 @@ const FAULTS: Readonly<Record<string, Readonly<Record<string, Fault>>>> = {
     'tells seconds': fails({ retryAfterMs: 7 }),
   },
   'a failure for want of credit is not worth another attempt': {
-    'is told as a rate limit': fails({ code: 'rate-limit' }),
-    'is told as worth another attempt': fails({ retryable: true }),
+    'reports a rate limit': fails({ code: 'rate-limit' }),
+    'reports that it is worth another attempt': fails({ retryable: true }),
   },
   'a failure of a connection that is cut is worth another attempt': final,
   'a failure of a reply without a finish reason is worth another attempt': final,

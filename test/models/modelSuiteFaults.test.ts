@@ -67,7 +67,7 @@ describe('the model suite', () => {
       /token counts/,
     ],
     [
-      'says stop always',
+      'always finishes with stop',
       only((part) => (part.type === 'finish' ? { ...part, reason: 'stop' } : part)),
       /cut by its length/,
     ],

@@ -100,7 +100,7 @@ async function sums(on: Bench, options: BenchOptions): Promise<(number | null | 
 
 describe('the cost of one reply', () => {
   it.each(PRICE_TABLES.map((prices, index) => [JSON.stringify(prices) ?? 'no prices', index] as const))(
-    'S004-29: with %s each usage costs what a sum by hand says, in its entry, its result, the log and the list',
+    'S004-29: with %s each usage costs the same as a sum by hand, in its entry, its result, the log and the list',
     async (_, index) => {
       const prices = PRICE_TABLES[index];
       // Each table covers a share of the usages. Together they cover each pair of values many times.

@@ -53,7 +53,7 @@ describe('a response that is not 2xx', () => {
     [429, { error: { message: 'no', code: 'billing_hard_limit_reached' } }, 'quota'],
     [403, { error: { message: 'no', type: 'billing_not_active' } }, 'quota'],
     [400, { error: { message: 'no', code: 'content_filter' } }, 'content-filter'],
-  ])('H-043 %i with %j is %s whatever the status says', async (status, body, code) => {
+  ])('H-043 %i with %j is %s whatever the status is', async (status, body, code) => {
     expect(await answered(status, body)).toMatchObject({ status, code, retryable: false });
   });
 
@@ -112,7 +112,7 @@ describe('a response that is not 2xx', () => {
   it.each([
     ['auth', 401, 'OPENAI_API_KEY'],
     ['not-found', 404, 'OPENAI_BASE_URL'],
-  ])('%s says what to check', async (_code, status, word) => {
+  ])('%s names the setting to check', async (_code, status, word) => {
     expect((await answered(status, '')).message).toContain(word);
   });
 });

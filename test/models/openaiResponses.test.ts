@@ -191,7 +191,7 @@ describe('a reply of the Responses API', () => {
   });
 
   it.each(['response.failed', 'response.cancelled', 'response.completed'])(
-    'that has failed or was cancelled is an error, and no whole reply, if its last event %s or its status says so',
+    'that has failed or was cancelled is an error, and no whole reply, if its last event %s or its status is such',
     async (last) => {
       for (const status of ['failed', 'cancelled', undefined]) {
         const isWhole = last === 'response.completed' && status === undefined;
@@ -257,7 +257,7 @@ describe('a reply of the Responses API', () => {
   });
 });
 
-describe('what a Responses model sends', () => {
+describe('the request of a Responses model', () => {
   const tools = [{ name: 'look', description: 'Looks.', parameters: { type: 'object' } }];
 
   it('is the whole history, and asks the provider to store nothing', async () => {

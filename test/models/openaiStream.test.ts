@@ -158,7 +158,7 @@ describe('a complete stream', () => {
     ]);
   });
 
-  it('a reply that was cut by length stays cut when the server says stop afterwards', async () => {
+  it('a reply that was cut by length stays cut when the server sends stop afterwards', async () => {
     const { parts } = await playPieces([frame(textDelta('a'), finished('length'), finished('stop')) + DONE]);
     expect(finishIn(parts)).toEqual({ type: 'finish', reason: 'length' });
   });

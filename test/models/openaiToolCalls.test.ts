@@ -153,7 +153,7 @@ describe('several tool calls', () => {
     expect(callsIn(parts)).toEqual(two);
   });
 
-  it('two calls that both have index 0 are told apart by id when their tails interleave', async () => {
+  it('two calls that both have index 0 are separated by id when their tails interleave', async () => {
     const { parts } = await playCalls(
       callDelta(head('a', 'f', 0)),
       callDelta(head('b', 'g', 0)),

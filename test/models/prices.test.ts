@@ -70,7 +70,7 @@ describe('knownModel', () => {
   });
 });
 
-describe('what a reply costs', () => {
+describe('the cost of a reply', () => {
   it('S004-29: cached tokens are part of the input and cost their own price', () => {
     expect(costOf(usage, { input: 2, output: 10, cachedInput: 0.5 })).toBeCloseTo(
       (600 * 2 + 400 * 0.5 + 1000) / 1e6,

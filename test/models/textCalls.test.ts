@@ -113,7 +113,7 @@ describe('objectAt', () => {
   });
 
   it.each(['{', '{"a"', '{"a":', '{"a":}', '{a:1}', '{"a":1 "b":2}', '{"a":[}', '{"a":01}', '{"a\n":1}'])(
-    'says where %j breaks, further on than it began',
+    'returns where %j breaks, after its beginning',
     (text) => {
       const read = objectAt(text, 0);
       expect(read).toEqual({ broken: expect.any(Number) });

@@ -128,7 +128,7 @@ it('an unknown cost is shown as such: in a terminal by a word, in a span by the 
   }
 });
 
-it('a page is told what its request has spent since the message that began it, in all orders of messages and replies', () => {
+it('the end of a run contains the cost since the message that began the request, in all orders of messages and replies', () => {
   const kinds = ['direct', 'followUp', 'steer', 'reply'] as const;
   for (let order = 0; order < kinds.length ** 4; order++) {
     const acts = [0, 1, 2, 3].map(

@@ -117,7 +117,7 @@ describe('the attributes of a reply', () => {
     expect(JSON.parse(String(attributes['gen_ai.output.messages']))[0].finish_reason).toBe(written);
   });
 
-  it.each([null, 0, 0.25])('have each count of tokens under its name, and the cost if it is known: %s', (cost) => {
+  it.each([null, 0, 0.25])('have each count of tokens under its name, and the cost unless it is null: %s', (cost) => {
     const value = { kind: 'reply', items: [], finish: 'stop', usage } as unknown as WorkValue;
     const { attributes } = workOutcome(modelWork({}, cost), value, { ...plain, contents: false });
     expect(attributes).toEqual({

@@ -95,7 +95,7 @@ const attributesOf = (items: readonly { attributes: object }[]): string[] => [
 ];
 
 describe('names of the GenAI conventions', () => {
-  it('every attribute of spans and metrics is one of the conventions, or begins with runchart', () => {
+  it('every attribute of spans and metrics is in the conventions, or begins with runchart', () => {
     const names = [
       ...attributesOf(spans()),
       ...attributesOf(data.flatMap<{ attributes: object }>((m) => m.dataPoints)),
@@ -111,7 +111,7 @@ describe('names of the GenAI conventions', () => {
     expect(named('ATTR_', 'gen_ai.usage.prompt_tokens').map(isReplaced)).toEqual([true]);
   });
 
-  it('every metric is one of the conventions, or begins with runchart, with the unit and the boundaries that they ask for', () => {
+  it('every metric is in the conventions, or begins with runchart, with the unit and the boundaries that they require', () => {
     const own = data.filter(({ descriptor }) => !descriptor.name.startsWith('runchart.'));
     expect(own.filter(({ descriptor }) => named('METRIC_', descriptor.name).length === 0)).toEqual([]);
     const shown = own.map(({ descriptor, dataPoints }) => {

@@ -289,7 +289,7 @@ describe('the span of a model call or tool', () => {
     expect(act).toHaveBeenCalledOnce();
   });
 
-  it('describes a tool as the model was told last', async () => {
+  it('describes a tool as the last model request does', async () => {
     const { trace, spans } = traced();
     trace.logged(entry('run-started', 'r'));
     await trace.around(toolWork('r'), async () => ({ kind: 'succeeded', content }) as never);

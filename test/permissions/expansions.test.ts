@@ -192,7 +192,7 @@ describe('computed words', () => {
 });
 
 describe('reading commands', () => {
-  it('one that opens files by an option, or runs programs, requires approval', async () => {
+  it('a command that opens files by an option, or runs programs, requires approval', async () => {
     const lines = [
       ...[
         'wc --files=list0',
@@ -236,7 +236,7 @@ describe('reading commands', () => {
     }
   });
 
-  it('one that searches directories asks if a rule hides files, even under a rule for every command and in bypass', async () => {
+  it('a command that searches directories asks if a rule hides files, even under a rule for every command and in bypass', async () => {
     const deny = ['read(secrets/**)'];
     for (const options of [
       { deny, allow: ['bash'] },

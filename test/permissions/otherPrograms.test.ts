@@ -49,7 +49,7 @@ describe('an alias of the shell', () => {
   });
 
   it.each(['alias "$x"; q y', 'alias q=$x; q y', 'BASH_ALIASES[q]=rm\nq x', 'BASH_CMDS[q]=/bin/rm\nq x'])(
-    'it requires approval if its text is not known: %j',
+    'it requires approval if its text cannot be determined: %j',
     async (command) => {
       expect(await outcome(command)).toBe('ask');
     },

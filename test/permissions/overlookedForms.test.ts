@@ -147,7 +147,7 @@ describe('a file of a commit', () => {
     'git diff main...HEAD README.md',
     'git cat-file -t 1234abcd',
     'git log -p main -- README.md',
-  ])('it is known from %s', async (command) => {
+  ])('it is not hidden in %s', async (command) => {
     expect(await outcome(command, hiding)).toBe('allow');
   });
   it.each(['git log --remerge-diff', 'git log --help', 'git diff --diff-merges=remerge'])(

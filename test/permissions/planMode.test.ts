@@ -94,7 +94,7 @@ it('sub-agents ask about changes once the plan of their conversation is approved
   expect(JSON.stringify(pending)).toContain('"by":"mode default"');
 });
 
-it('where nobody can be asked the plan is denied, and deny rules hold after the plan', async () => {
+it('the plan is denied if nobody can be asked, and deny rules hold after the plan', async () => {
   const { agent } = await planning([[plan('c1')], 'done']);
   expect((await agent.run('go')).text).toBe('done');
   const { conversation } = await planning([[plan('c1')], [write('c2')], 'done'], { deny: ['edit(./c2)'] });

@@ -62,7 +62,7 @@ describe('the confinement of a command', () => {
     expect(confinementIn(grant).makesRepository).toBe(expected);
   });
 
-  it('opens protected places to a command that a person approves for one, and says so', async () => {
+  it('opens protected places to a command that a person approves for one, and the payload names them', async () => {
     const opened = await inSandbox({ command: 'touch .git/x' }, 'ask');
     const other = await inSandbox({ command: 'touch x' }, 'ask');
     expect([opened, other].map(({ grant }) => confinementIn(grant).opensProtected)).toEqual([true, false]);

@@ -31,7 +31,7 @@ describe('blanks in the command of a rule', () => {
     expect(await bash('deny', "bash(echo it's  *)", `echo "it's" here`)).toBe('deny');
   });
 
-  it('blanks in quotes, and a blank behind a backslash, count as they are', async () => {
+  it('blanks in quotes, and a blank after a backslash, count as they are', async () => {
     const rules = [`bash(tool 'a  b')`, `bash(tool  'a  b')`];
     for (const list of ['deny', 'allow'] as const)
       for (const rule of rules) {

@@ -60,7 +60,7 @@ describe.runIf(works)('the verdict in a sandbox', () => {
     expect(await inside('ls', { mode: 'bypass' }, { unsandboxed: true })).toEqual(['allow', 'ask']);
   });
 
-  it('it asks about them for each kind of command too: one that reads unasked in the sandbox, and one that is allowed or asked about anyway', async () => {
+  it('it asks about them for each kind of command too: a command that reads unasked in the sandbox, and a command that is allowed or asked about anyway', async () => {
     const commands = ['cat "$FILE"', 'for f in *; do wc -l "$f"; done', 'ls', 'npm ci', 'make'];
     for (const command of commands)
       for (const more of [{ unsandboxed: true }, { network: true }, { unsandboxed: true, network: true }])

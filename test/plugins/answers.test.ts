@@ -65,7 +65,7 @@ describe('readAnswer', () => {
     [null, 'null'],
     [['a'], 'a list that holds something else'],
     [{ a: 1n }, 'a value that is no JSON: .+'],
-  ])('says what it got: %o', (context, got) => {
+  ])('reports what it got: %o', (context, got) => {
     const expected = `^the plugin "mine" answered stepStart with a context that cannot be used: expected a text, got ${got}; leave context out to change nothing$`;
     expect(() => read('stepStart', { context })).toThrow(new RegExp(expected));
   });
@@ -80,7 +80,7 @@ describe('readAnswer', () => {
     }
   });
 
-  it('takes an answer that says nothing, or something of its own', () => {
+  it('takes an answer without known fields', () => {
     for (const phase of PHASES) expect(read(phase, { note: 1 })).toEqual({ note: 1 });
   });
 });

@@ -37,7 +37,7 @@ describe('a plugin after the model has failed for good', () => {
   });
 });
 
-it('what a plugin changes of a request that is never sent is not in the next one', async () => {
+it('the change of a plugin to a request that is never sent is not in the next request', async () => {
   let requests = 0;
   const plugins: Plugin[] = [
     { name: 'changes', beforeInference: () => (requests++ === 0 ? { request: { temperature: 0.5 } } : undefined) },
@@ -49,7 +49,7 @@ it('what a plugin changes of a request that is never sent is not in the next one
   expect(model.calls.map(({ temperature }) => temperature)).toEqual([undefined]);
 });
 
-it('a plugin that hangs when its conversation is closed has five seconds, and the others are told after it', async () => {
+it('a plugin that hangs at the close of its conversation has five seconds, and the others are closed after it', async () => {
   const closed: string[] = [];
   const checks = (name: string, act: () => Promise<void>): Plugin =>
     ({ name, [CALL_CHECKS]: { closed: act } }) as Plugin;

@@ -24,7 +24,7 @@ async function run(all: readonly Plugin[], more: BenchOptions = {}) {
 }
 
 describe('of two plugins', () => {
-  it('that go on, the first is told to the model', async () => {
+  it('that continue, the text of the first is logged for the model', async () => {
     let asked = 0;
     const goOn = (words: string) => ({ naturalEnd: () => (asked++ < 2 ? { continue: words } : undefined) }) as Phases;
     const { log } = await run(plugins(goOn('first'), goOn('second')), { replies: ['a', 'b'] });
@@ -121,7 +121,7 @@ describe('a run that a plugin of the library stops', () => {
 });
 
 describe('a call', () => {
-  it('is checked also behind one whose check a cancel has cut off', async () => {
+  it('is checked also after a call whose check a cancel has cut off', async () => {
     let checks = 0;
     const plugin = hooks({ PreToolUse: [{ run: () => (checks++ === 0 ? hang() : {}) }] });
     const echo = echoTool();
@@ -143,7 +143,7 @@ describe('a call', () => {
     expect(resultText(log, 'c1')).not.toContain('hunter');
   });
 
-  it('that a plugin rewrites into one that is refused is told in the log, by the plugin’s name', async () => {
+  it('that a plugin makes invalid fails, and a diagnostic names the plugin', async () => {
     const { log } = await run(plugins({}, { beforeToolExecute: () => ({ args: { m: 1 } }) }));
     expect(only(log, 'tool-result')).toEqual(['tool-result c1 failed invalid_arguments']);
     const details = log.flatMap((entry) => (entry.type === 'diagnostic' ? [entry.detail] : []));
@@ -191,7 +191,7 @@ describe('a call', () => {
   });
 });
 
-it('what fails when a conversation is closed is in its log, and the others are told of the close', async () => {
+it('a plugin that fails at the close of a conversation is in its log, and the other plugins are closed', async () => {
   const closed: string[] = [];
   const checks = (name: string, act: () => Promise<void>): Plugin =>
     ({ name, [CALL_CHECKS]: { closed: act } }) as Plugin;

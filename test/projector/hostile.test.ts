@@ -179,7 +179,7 @@ describe('values that are not events', () => {
     ['how', { type: 'call-settled', callId: 'c', how: { ran: undefined } }],
     ['how', { type: 'call-settled', callId: 'c', how: null }],
     ['code', { type: 'diagnostic' }],
-  ])('a known event with a wrong %s is malformed, and the field is named (%j)', (field, event) => {
+  ])('an event with a wrong %s is malformed, and the field is named (%j)', (field, event) => {
     const view = project([U('first'), event]);
     expect(view.diagnostics).toEqual([{ code: 'malformed', detail: { type: event.type, field } }]);
     expect([stepsOf(view), view.cycles[0]?.stop, view.queued]).toEqual([['non-steer first'], null, []]);

@@ -39,7 +39,7 @@ describe('the order of entries', () => {
     expect(projector.view().diagnostics).toEqual([]);
   });
 
-  it('H-102 after a full window the gap is given up, and its later entries are ignored', () => {
+  it('H-102 after a full window the gap is no longer awaited, and its later entries are ignored', () => {
     const entries = many(200);
     const torn = entries.filter(({ seq }) => seq !== 5);
     const view = project(torn);

@@ -106,7 +106,7 @@ describe('settled calls', () => {
     expect(codes(view)).toEqual(['result_repeated']);
   });
 
-  it('a settled or known call is not settled again, and an unknown id is an orphan', () => {
+  it('a settled call is not settled again, and an unknown id is an orphan', () => {
     const view = thenComes(settled('c1', { ran: 1 }), settled('c1', { ran: 2 }), settled('x', { ran: 1 }));
     expect(callIn(view, 'c1')?.result?.content).toEqual(parts('1'));
     expect(codes(view)).toEqual(['settled_already', 'orphan']);

@@ -134,7 +134,7 @@ it('an opening that fails is tried again by the next component, as often as it f
   }
 });
 
-it('a subscription hears of views, signals and the connection, of their errors and ends, and of nothing after its end', async () => {
+it('a subscription receives views, signals and the connection, their errors and ends, and nothing after its end', async () => {
   const sources = { view$: new Subject<never>(), live$: new Subject<never>(), connection$: new Subject<never>() };
   const names = Object.keys(sources) as (keyof typeof sources)[];
   for (const name of names) {
@@ -167,7 +167,7 @@ it('a subscription hears of views, signals and the connection, of their errors a
   }
 });
 
-it('an id that is wanted and given up while it closes is opened again only after both closes', async () => {
+it('an id that is held and released while it closes is opened again only after both closes', async () => {
   const events: string[] = [];
   const gates: (() => void)[] = [];
   const agent = {
@@ -209,7 +209,7 @@ it('components of one conversation read the same snapshots, and those of two con
   expect(snapshotsOf(other)).not.toBe(snapshotsOf(one));
 });
 
-it('an opening that fails after it was given up does not end the one that took its place', async () => {
+it('an opening that fails after its release does not end the next opening', async () => {
   const openings: { resolve(conversation: ClosableConversation): void; reject(error: Error): void }[] = [];
   const agent = {
     open: () =>

@@ -112,7 +112,7 @@ describe('a component that is mounted', () => {
     expect(shown.at(-1)).toMatchObject({ id: 'a', isClosed: false });
   });
 
-  it('is given nothing of an opening that ends after it wants another conversation', async () => {
+  it('receives nothing of an opening that ends after it wants another conversation', async () => {
     const { agent, openings } = slowAgent();
     const { shown, show } = mounted(agent);
     await show('a');

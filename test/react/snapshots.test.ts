@@ -176,7 +176,7 @@ it('components share the conversation of an id, and the last one that leaves clo
   await (await agent.open('a')).close();
 });
 
-it('an opening that fails is told to those who wait, and is tried again later', async () => {
+it('an opening that fails rejects for those who wait, and is tried again later', async () => {
   const agent = agentOf();
   const other = await agent.open('a');
   const first = holdConversation(agent, 'a');

@@ -60,7 +60,7 @@ describe('the order of callbacks', () => {
     ]);
   });
 
-  it('section 5.1: no tool begins before a slow listener has heard every delta', async () => {
+  it('section 5.1: no tool begins before a slow listener has received every delta', async () => {
     const echo = echoTool();
     const on = loopBench({ replies: [[t('a'), t('b'), call('c1', 'echo', { m: '' })], 'done'], tools: [echo.tool] });
     const heard: string[] = [];
@@ -111,7 +111,7 @@ describe('the order of callbacks', () => {
 });
 
 describe('the tool callback is the executor', () => {
-  it('section 5.3: what it answers is the result, and the tool runs only where it says so', async () => {
+  it('section 5.3: its answer is the result, and the tool runs only if it calls run()', async () => {
     const echo = echoTool();
     const on = loopBench({ replies: [[call('c1', 'echo', { m: 'a' })], 'done'], tools: [echo.tool] });
     const parts: unknown[] = [];
@@ -126,7 +126,7 @@ describe('the tool callback is the executor', () => {
     expect(lines(on.session.conversation.messages)[2]).toBe('c1 by hand');
   });
 
-  it('where it answers nothing, the result is what run() gave', async () => {
+  it('without an answer of its own, the result is that of run()', async () => {
     const echo = echoTool();
     const on = loopBench({ replies: [[call('c1', 'echo', { m: 'a' })], 'done'], tools: [echo.tool] });
     await on.request('hi', { toolCallback: async (_, node) => void node.run() });
@@ -170,7 +170,7 @@ describe('a failing tool', () => {
     },
   );
 
-  it('LOOP-8, S004-07: fails always: three executions, then it is failed in the registry and told so', async () => {
+  it('LOOP-8, S004-07: fails always: three executions, one failure in the registry, one failed event', async () => {
     const { tool, ran } = flaky(broke);
     const on = loopBench({ replies: [pay, 'done'], tools: [tool] });
     await on.request('hi');
@@ -249,13 +249,13 @@ describe('a failing tool', () => {
     },
   );
 
-  it('a returned error is told with its words, and under failRun fails the request as a RunError', async () => {
+  it('a returned error under failRun fails the request as a RunError with its code', async () => {
     const { tool } = flaky(() => toolResult.error('the account is closed', 'closed'));
     const on = loopBench({ replies: [pay], tools: [tool], policies: { onToolFailure: 'failRun' } });
     await expect(on.request('hi')).rejects.toMatchObject({ code: 'run', result: { error: { code: 'closed' } } });
   });
 
-  it('S004-13: a user abort inside a tool ends the request at once: cancelled, not failed, and its start was told', async () => {
+  it('S004-13: a user abort inside a tool ends the request at once: cancelled, not failed, after the callback of its start', async () => {
     const gate = gateTool();
     const { tool, ran } = flaky(throwing(new UserAbortError('enough')));
     const replies = [[call('c1', 'gate'), call('c2', 'pay')], 'again'];
@@ -303,7 +303,7 @@ describe('LOOP-12: a callback that throws', () => {
     },
   );
 
-  it('what is no callback is refused before anything begins', async () => {
+  it('an unknown callback is refused before anything begins', async () => {
     const on = run();
     await expect(on.request('hi', { toolCallBack: () => undefined } as never)).rejects.toThrow(
       'toolCallBack is unknown',
@@ -331,7 +331,7 @@ describe('the tool registry', () => {
     },
   );
 
-  it('LOOP-3: register, start, then complete, fail or cancel, each with what it is told', () => {
+  it('LOOP-3: register, start, then complete, fail or cancel, each with its result, error or reason', () => {
     const calls = registry();
     for (const id of ['a', 'b', 'c', 'd']) calls.register(id, 'read', {});
     calls.start('a');

@@ -39,7 +39,7 @@ const folded = (...items: object[]) => {
 };
 
 describe('nodes', () => {
-  it('have the words that the library says to the model in their request, as the user’s', () => {
+  it('have the library’s text for the model in their request, as the user’s', () => {
     const nodes = folded(
       ...[{ type: 'user-message', content: text('hi') }, assistantText(''), reply],
       ...[{ type: 'continuation', text: 'go on' }, assistantText('there'), reply, stop('completed')],
@@ -63,7 +63,7 @@ describe('nodes', () => {
     expect(folded(...calls, reply)[0]?.modelResponse?.parts.map(({ args }) => args)).toEqual([{ n: 1 }, '{"n"']);
   });
 
-  it('have a last one for what no model was told: results before their commit, after it, and a message', () => {
+  it('have a last one for what no model has received: results before their commit, after it, and a message', () => {
     const begin = [called('a'), called('b'), reply, ended('b', 'succeeded')];
     const ids = (...more: object[]) => folded(...begin, ...more)[1]?.request?.parts.map((part) => part.toolCallId);
     expect(ids()).toEqual(['b']);
@@ -212,7 +212,7 @@ describe('a return', () => {
     ['', ''],
     [null, null],
     [undefined, null],
-  ])('with the content %j is told as %j', (content, result) => {
+  ])('with the content %j has the result %j', (content, result) => {
     expect(observe('running', { content })).toEqual(['completed', [['read', 'completed', { n: 1 }, result, null]]]);
   });
 

@@ -57,7 +57,7 @@ describe('clean-up', () => {
     expect(lines(clean.messages)).toEqual(['user r3', 'assistant answer']);
   });
 
-  it('2.3: what one clean-up leaves behind is cleaned up too', () => {
+  it('2.3: one clean-up leaves nothing for a second one', () => {
     const clean = cleanHistory([user('r1'), says('', 'a'), user('r2'), says(' \n'), user('r3'), says('answer')]);
     expect(lines(clean.messages)).toEqual(['user r3', 'assistant answer']);
     expect(cleanHistory(clean.messages).changed).toBe(false);

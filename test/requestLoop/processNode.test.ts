@@ -166,7 +166,7 @@ describe('calls that stand in the text of a response', () => {
     expect(off.session.runtime.toolRegistry.list()).toEqual([]);
   });
 
-  it('where nobody executes calls, text is text', async () => {
+  it('text is text if nobody executes calls', async () => {
     const on = nodes();
     await on.process(replied(text(TAGGED)), {});
     expect(on.registry.list()).toEqual([]);

@@ -33,7 +33,7 @@ describe('an option of the session', () => {
     ['takes what is named', z.object({ m: z.string() }), { m: '' }, false],
     ['takes anything where the schema does', z.looseObject({ m: z.string() }), { m: '', stray: 1 }, false],
     [
-      'takes what the schema says of the rest',
+      'takes stray keys that the schema allows',
       z.object({ m: z.string() }).catchall(z.number()),
       { m: '', stray: 1 },
       false,

@@ -90,7 +90,7 @@ describe('a request', () => {
     expect(runtime.requestId).not.toBe(first);
   });
 
-  it('LOOP-4, S004-02: the run’s messages are the session’s, and what others appended meanwhile stays behind them', async () => {
+  it('LOOP-4, S004-02: the run’s messages are the session’s, and messages that others appended meanwhile stay after them', async () => {
     const on = loopBench({ replies: ['one', 'two'] });
     await on.request('first');
     on.session.conversation.messages.push(

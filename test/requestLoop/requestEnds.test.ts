@@ -55,7 +55,7 @@ describe('an abort', () => {
     expect(lines(on.session.conversation.messages)).toEqual(['user hi']);
   });
 
-  it('what an earlier request streamed is not kept by one that is aborted before it streams', async () => {
+  it('a request that is aborted before it streams does not keep the text of an earlier request', async () => {
     const on = loopBench({ replies: ['hello', deaf()] });
     await on.request('hi');
     const stop = new AbortController();
@@ -80,7 +80,7 @@ describe('an abort', () => {
     expect(on.resolved).toEqual(['m', 'm']);
   });
 
-  it('6.2: what a tool had returned is completed, though no model was told', async () => {
+  it('6.2: a call that had returned is completed, though no model received its result', async () => {
     const gate = gateTool();
     const on = loopBench({ replies: [[call('c1', 'gate'), call('c2', 'gate')]], tools: [gate.tool] });
     const stop = new AbortController();
@@ -201,7 +201,7 @@ describe('LOOP-11: agents', () => {
     expect(on.session.runtime.toolRegistry.get('c1')).toMatchObject({ status: 'completed' });
   });
 
-  it('one that is replaced is closed when its last request ends, one that is dropped too', async () => {
+  it('a replaced agent is closed when its last request ends, and so is a dropped agent', async () => {
     const on = loopBench();
     const cache = new AgentCache({ resolveModel: () => on.model, tools: [] });
     const first = cache.acquire('m', {});
@@ -222,7 +222,7 @@ describe('LOOP-11: agents', () => {
     await expect(third.agent.open()).rejects.toMatchObject({ code: 'closed' });
   });
 
-  it.each(['succeeds', 'fails'])('a signal that fires behind a request that %s is heard by nobody', async (how) => {
+  it.each(['succeeds', 'fails'])('a signal that fires after a request that %s has no listener', async (how) => {
     const on = loopBench({ replies: ['a', 'b'] });
     const controller = new AbortController();
     const { signal } = controller;

@@ -112,7 +112,7 @@ describe('final errors', () => {
   const OTHERS = ['Error', 'TypeError', 'GlobalRequestTimeoutError', 'UnregisteredCallError', 'useraborterror', ''];
   const named = (name: string): Error => Object.assign(new Error('x'), { name });
 
-  it.each([...FINAL, ...OTHERS])('%s is known by its own name, its class and its superclass', (name) => {
+  it.each([...FINAL, ...OTHERS])('%s is recognized by its own name, its class and its superclass', (name) => {
     const Own = { [name]: class extends Error {} }[name] as new () => Error;
     const Below = class extends Own {};
     for (const error of [named(name), new Own(), new Below(), { name }]) {

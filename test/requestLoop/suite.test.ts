@@ -46,7 +46,7 @@ describe('the suite notices an engine that', () => {
     ['forgets its calls', behind(({ runtime }) => runtime.toolRegistry.clear()), /3\.5/],
     ['counts no usage', behind(({ usage }) => void Object.assign(usage.lastCallUsage, { inputTokens: 0 })), /3\.6/],
     ['keeps its request id', behind(({ runtime }) => void Object.assign(runtime, { requestId: 'abcdefgh' })), /3\.2/],
-    ['does not say the answer', behind((_, run) => void Object.assign(run, { result: null })), /7\.1/],
+    ['does not return the answer', behind((_, run) => void Object.assign(run, { result: null })), /7\.1/],
     ['streams nothing', deafTo('streamingCallback'), /5: deltas/],
     ['announces no batch', deafTo('toolStartCallback'), /5\.4/],
     ['notices no empty reply', deafTo('noticeCallback'), /5\.5/],

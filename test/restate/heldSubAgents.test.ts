@@ -158,7 +158,7 @@ describe('a sub-agent in another place', () => {
     expect(await again.result).toEqual(end);
   });
 
-  it('learns what the others have spent once at a time, and at the end what they have spent since', async () => {
+  it('receives the usage of the others once at a time, and at the end the rest of it', async () => {
     const { heldAgents, sent, open, sendAll, take } = held({ hasBudget: true });
     const [first] = [await open('first'), await open('second')];
     void first.conversation.send('task');
@@ -189,7 +189,7 @@ describe('a sub-agent in another place', () => {
     expect(heldAgents.asked).toHaveLength(1);
   });
 
-  it('is told again what the others have spent after its conversation was left', async () => {
+  it('receives again the usage of the others after its conversation was left', async () => {
     const { heldAgents, open, sendAll, take } = held({ hasBudget: true });
     const [first] = [await open('first'), await open('second')];
     void first.conversation.send('task');
@@ -242,7 +242,7 @@ describe('a sub-agent in another place', () => {
     expect(await Promise.all(receipts)).toEqual(['applied', 'duplicate']);
   });
 
-  it('learns the ids of the other calls, also those of a sub-agent that is open again', async () => {
+  it('receives the ids of the other calls, also those of a sub-agent that is open again', async () => {
     const { heldAgents, sent, open, sendAll, take } = held();
     const [first] = [await open('first'), await open('second')];
     take('first', entries(called(0, 'c')));

@@ -137,7 +137,7 @@ describe.each(places)('a list in PostgreSQL %s', (where, isHere, poolOf) => {
     },
   );
 
-  it.skipIf(!isHere)('refuses a cursor that no list has given', async () => {
+  it.skipIf(!isHere)('refuses a cursor that no list has returned', async () => {
     await expect(fresh().listRows('one', { cursor: 'nowhere' })).rejects.toMatchObject({ code: 'configuration' });
   });
 });

@@ -373,7 +373,7 @@ describe('a hub that loses signals', () => {
     expect(watcher.received).toEqual([]);
   });
 
-  it('copies known fields alone, and changes no prototype', async () => {
+  it('copies only the fields of a signal, and changes no prototype', async () => {
     const { base, watcher } = await twoProcesses();
     const signal = '{"type":"state","state":{"__proto__":{"bad":1},"a":1},"__proto__":{"bad":1},"more":1}';
     base.send(`{"hub":"x","messages":[{"id":"one","type":"single","next":1,"signal":${signal}}]}`);
@@ -413,7 +413,7 @@ describe('the connection of a hub', () => {
     expect(watchers.map(({ text }) => text())).toEqual(['a', 'a', '']);
   });
 
-  it('is given back by close, which ends all timers and carries nothing any more', async () => {
+  it('is released by close, which ends all timers, and carries nothing afterwards', async () => {
     const { base, worker, client, watcher } = await twoProcesses();
     worker.publish('one', delta('a'));
     await client.close();
@@ -428,7 +428,7 @@ describe('the connection of a hub', () => {
     expect([base.payloads, watcher.received, base.listening(), vi.getTimerCount()]).toEqual([[], [], 0, 0]);
   });
 
-  it('is also given back if it comes after close, and none is awaited while there is no database', async () => {
+  it('is also released if it opens after close, and none is awaited while there is no database', async () => {
     const base = database();
     const hub = notifyHub(base.pool);
     hub.subscribe('one', () => undefined);

@@ -293,7 +293,7 @@ describe('a reader of a conversation', () => {
     }
   });
 
-  it('of no conversation is refused, and one whose conversation is deleted ends', async () => {
+  it('of no conversation is refused, and ends when its conversation is deleted', async () => {
     const { log, store, id } = engine([]);
     await expect(store.follow(id).next()).rejects.toMatchObject({ code: 'not_found' });
     log.push(entry(0), entry(1));

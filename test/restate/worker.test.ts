@@ -74,7 +74,7 @@ describe('a worker', () => {
     ]);
   });
 
-  it('listens on the address and the port that it is told', async () => {
+  it('listens on the address and the port of its options', async () => {
     const first = await serveAgent(agent);
     const port = Number(new URL(first.url).port);
     await first.close();
@@ -104,7 +104,7 @@ describe('a worker', () => {
     await worker.close();
   });
 
-  it('registers itself where it is told, in place of an earlier registration', async () => {
+  it('registers itself at the address of its options, in place of an earlier registration', async () => {
     const { asked, address } = await admin(201);
     const worker = await serveAgent(agent, { admin: address });
     onTestFinished(() => worker.close());

@@ -121,7 +121,7 @@ describe('H-066: a replay that a plugin rewrites', () => {
     expect(only(on.conversation.log(), 'tool-started', 'tool-result')).toEqual(['tool-result c1 failed suspend_limit']);
   });
 
-  it('an edited call is suspended again after a rewrite; the model still learns that the arguments were edited', async () => {
+  it('an edited call is suspended again after a rewrite; the model still receives the note of the edit', async () => {
     const on = await waiting(({ m }, decision) => (decision ? { m: m.trim() } : undefined));
     expect(await decided(on, { action: 'edit', args: { m: ' b ' } })).toBe('waits');
     expect(shown(on)).toEqual([{ args: { m: 'b' }, suspension: 2 }]);

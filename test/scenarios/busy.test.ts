@@ -44,7 +44,7 @@ describe('whileActive reject', () => {
     expect((await run.result).text).toBe('x');
   });
 
-  it('S003-02: during a cancel the error says so, whatever is being stored', async () => {
+  it('S003-02: during a cancel the error names the cancel, whatever is being stored', async () => {
     const store = troubledStore({ synchronous: false });
     const on = await bench({ replies: [deaf()], store });
     on.conversation.send('hi');

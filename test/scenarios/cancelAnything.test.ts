@@ -135,7 +135,7 @@ const fates: [string, Fate][] = [
   ['takes 2 s', { afterMs: 2000 }],
   ['takes 70 ms', { afterMs: 70 }],
   ['fails after 70 ms', { afterMs: 70, fails: true }],
-  ['says nothing', 'stuck'],
+  ['never answers', 'stuck'],
 ];
 
 const cancels: { [name: string]: (on: Scene) => Promise<unknown> } = {

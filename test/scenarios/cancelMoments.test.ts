@@ -48,7 +48,7 @@ describe('a cancel at an unusual moment', () => {
     expect((await second.result).text).toBe('two');
   });
 
-  it('during a cancel a plain message is refused with an error that says so', async () => {
+  it('during a cancel a plain message is refused with an error that names the cancel', async () => {
     const on = await bench({
       replies: [deaf()],
       plugins: [{ name: 'slow', runEnd: () => new Promise(() => undefined) }],

@@ -148,7 +148,7 @@ describe('INV-6: a stop is reported once it is durable', () => {
   });
 });
 
-describe('B18: a message whose run never starts is returned, and its receipt says so', () => {
+describe('B18: a message whose run never starts is returned, and its receipt settles as returned', () => {
   it('if a cancel arrives before the message has replaced the waiting call', async () => {
     const { conversation, clock, trouble } = await waiting({ whileSuspended: 'denyAndRun' });
     trouble({});

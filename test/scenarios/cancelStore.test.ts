@@ -121,7 +121,7 @@ describe('a cancel on a store that answers late', () => {
     ]);
   });
 
-  it('the tokens of a reply whose append was given up count in the next run', async () => {
+  it('the tokens of a reply whose append was abandoned count in the next run', async () => {
     const clock = new VirtualClock();
     const store = troubledStore({ clock });
     const reply = [t('a'), finish('stop', 60)];

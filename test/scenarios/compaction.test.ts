@@ -464,7 +464,7 @@ it('a result that comes after its call was summarized follows the summary as a m
   expect(rest).toEqual([]);
 });
 
-it('messages that are too long for the own request of a summary are cut, and the request says by how much', async () => {
+it('messages that are too long for the own request of a summary are cut, and the request contains how much', async () => {
   const room = { contextWindow: 4_000, maxOutputTokens: 600 };
   const to = await on(['read', 'heard', summed(), 'ok'], {}, room);
   for (const tokens of [3_000, 150, 300]) await say(to, text(tokens));

@@ -55,7 +55,7 @@ describe('a close on a store that never answers', () => {
     expect(clock.waiting).toBe(0);
   });
 
-  it('the close is given up after 5 s with an error; every promise is settled and no timer remains', async () => {
+  it('the close ends after 5 s with an error; every promise is settled and no timer remains', async () => {
     const on = await running(silent);
     on.trouble();
     const steer = on.conversation.steer('S');
@@ -83,7 +83,7 @@ describe('a close on a store that never answers', () => {
     await conversation.close();
   });
 
-  it('a store that does not release its log is given up too', async () => {
+  it('a store that does not release its log is abandoned too', async () => {
     const clock = new VirtualClock();
     const inner = troubledStore({ clock });
     const open = async (id: string) => ({ ...(await inner.open(id)), close: () => new Promise<void>(() => undefined) });

@@ -77,7 +77,7 @@ it('facts contain no message, argument or result, and no secret', async () => {
   expect(JSON.stringify(facts)).not.toMatch(/the (question|argument|answer|context)|sk-1234567890/);
 });
 
-it('sub-agents are told of under the ids of their own conversations', async () => {
+it('facts of sub-agents have the ids of their own conversations', async () => {
   const { logger, facts } = kept();
   const replies = [
     [call('c1', 'spawn_agents', { tasks: [{ id: 'a', task: 'do' }] })],

@@ -183,7 +183,7 @@ it('the schema of the agent is used after a restart, and for agent.run', async (
   expect((await again.agent.run('hi')).output).toEqual(lisbon);
 });
 
-it('the schema of a message is not stored: a run that another process continues is not checked, and says so', async () => {
+it('the schema of a message is not stored: a run that another process continues is not checked, and reports that', async () => {
   const store = memoryStore();
   const askTool = { ...{ name: 'ask', description: 'Asks.', parameters: z.object({}) }, needsApproval: true };
   const tools = [defineTool({ ...askTool, execute: () => 'yes' })];

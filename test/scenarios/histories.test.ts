@@ -66,7 +66,7 @@ describe('a call of a history without a result', () => {
     }
   });
 
-  it('it has a result in its place that says so, stored with the history and not with a repair', async () => {
+  it('it has a result in its place with that reason, stored with the history and not with a repair', async () => {
     const { conversation } = await opened([user('a'), calls('', 'c1', 'c2'), resultOf('c2'), user('b'), calls('ok')]);
     expect(conversation.log().map(({ type }) => type)).toEqual(['conversation', 'history']);
     const log = story(past(conversation.log()));

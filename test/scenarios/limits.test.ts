@@ -303,7 +303,7 @@ describe('time', () => {
     expect(on.clock.waiting).toBe(0);
   });
 
-  it('H-071: a tool that never settles is given up after toolMs, its late result is one diagnostic, and the run continues', async () => {
+  it('H-071: a tool that never settles is abandoned after toolMs, its late result is one diagnostic, and the run continues', async () => {
     const gate = gateTool();
     const on = await bench({
       replies: [[call('c1', 'gate')], 'went on'],
@@ -443,7 +443,7 @@ describe('the end of a reply', () => {
     expect(on.conversation.queue.map(({ kind }) => kind)).toEqual(['steer']);
   });
 
-  it('H-032: a call that is cut by length is not run, with a result that says so; a complete call of the same reply runs', async () => {
+  it('H-032: a call that is cut by length is not run, and its result contains the reason; a complete call of the same reply runs', async () => {
     const echo = echoTool();
     const replies = [[call('c1', 'echo', { m: 'a' }), call('c2', 'echo', '{"m": "par'), finish('length')], 'x'];
     const on = await bench({ replies, tools: [echo.tool] });

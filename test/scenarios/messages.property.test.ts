@@ -51,7 +51,7 @@ const policies: fc.Arbitrary<Partial<Policies>> = fc.record({
   observerErrors: fc.constantFrom('isolate' as const, 'propagate' as const),
 });
 
-it('B18: over random lives every message is delivered, returned or listed, once, and every receipt says which', {
+it('B18: over random lives every message is delivered, returned or listed, once, as its receipt reports', {
   timeout: HANG_MS,
 }, async () => {
   const life = fc.record({

@@ -40,7 +40,7 @@ describe('a model with nativeOutput', () => {
     expect(model.calls.map((request) => request.output !== undefined)).toEqual([true, false, true]);
   });
 
-  it('that ignores the schema is told of it when its answer does not fit', async () => {
+  it('that ignores the schema receives it when its answer does not fit', async () => {
     const model = native(['about 18', good]);
     const on = await bench({ model, output });
     expect((await on.conversation.send('hi').result).output).toEqual({ city: 'Lisbon', degrees: 18 });

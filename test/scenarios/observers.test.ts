@@ -76,7 +76,7 @@ describe('observerErrors propagate', () => {
     });
   });
 
-  it('running tools are aborted, and unfinished calls have a result that says so', async () => {
+  it('running tools are aborted, and unfinished calls have a result with that reason', async () => {
     const gate = gateTool();
     const on = await bench({ replies: [[call('c1', 'gate')], 'x'], tools: [gate.tool], policies: propagate });
     const run = on.conversation.send('hi');

@@ -72,7 +72,7 @@ describe('an owner', () => {
     await agent.close();
   });
 
-  it('limits a list also where the store knows no options', async () => {
+  it('limits a list also if the store supports no options', async () => {
     const memory = memoryStore();
     const store: LogStore = {
       open: (id) => memory.open(id),

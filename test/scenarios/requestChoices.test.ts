@@ -31,7 +31,7 @@ function notes() {
   return { plugin, seen };
 }
 
-describe('what a message chooses', () => {
+describe('the choice of a message', () => {
   it('is part of its entry, field by field, and absent where nothing was chosen', async () => {
     const on = await bench({ tools: [echoTool().tool], models: { small: scripted(['a']) }, replies: ['b'] });
     await on.conversation.send('hi', everything).result;

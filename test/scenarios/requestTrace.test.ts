@@ -170,7 +170,7 @@ async function ask(agent: Parameters<typeof route>[0]) {
 }
 
 it(
-  'TRC-16 each component is touched as often as the table says; its hook runner (4) leaves out the SessionEnd of step 6.5, which ' +
+  'TRC-16 each component is touched as often as in the table; its hook runner (4) leaves out the SessionEnd of step 6.5, which ' +
     'makes 5, and its session store (5) leaves out the assistant of step 5.8, which makes 6: a create, four persists and the finalize',
   async () => {
     const { agent, server, events, spies, persists, loop, reads } = await traced();

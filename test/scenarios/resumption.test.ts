@@ -248,7 +248,7 @@ describe('the effect of a decision', () => {
     expect(ask.ran).toEqual(['c1']);
   });
 
-  it('RES-7: edited arguments run, the log contains both, and the model learns of the edit', async () => {
+  it('RES-7: edited arguments run, the log contains both, and the model receives a note of the edit', async () => {
     const { conversation, ask } = await comeBack(memoryStore(), ['c1'], ['done']);
     await conversation.decide({ callId: 'c1', action: 'edit', args: { m: 'edited' } });
     await conversation.resume().result;

@@ -40,7 +40,7 @@ describe('the request for a summary', () => {
     expect(lines).toEqual(before.slice(0, lines.length).map(lineFor));
   });
 
-  it('cuts the longest message until all lines fit, says by how much, and leaves short ones whole', async () => {
+  it('cuts the longest message until all lines fit, marks how much, and leaves short messages whole', async () => {
     const model = scripted(['read', 'heard', summary, 'ok'], { contextWindow: 4_000, maxOutputTokens: 600 });
     const { conversation } = await bench({ model });
     for (const tokens of [3_000, 150, 300]) await conversation.send(text(tokens)).result;

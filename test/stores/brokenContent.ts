@@ -82,7 +82,7 @@ export const idFaults = {
   'decodes ids': (id) => id.replace(/%20|\+/g, ' '),
   'looks ids up in an object': (id) => (id in {} ? 'object' : id),
   'takes ids for names of its own files': (id) => id.replace(/\.(jsonl|lock|blobs)/g, ''),
-  'says nothing of why it refuses an id': (id) => {
+  'gives no reason when it refuses an id': (id) => {
     if (/^[\w. %-]+$/.test(id)) return id;
     throw new Error('no');
   },

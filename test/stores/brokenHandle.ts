@@ -13,7 +13,7 @@ const DISTORTIONS = Object.keys(distorted) as (keyof typeof distorted)[];
 export const HANDLE_FAULTS = [
   'takes any expected seq',
   'takes an expected seq beyond the end',
-  'goes back to an expected seq behind the end',
+  'goes back to an expected seq before the end',
   'compares the expected seq loosely',
   'does not check an append of nothing',
   'does not look at the seqs of entries',
@@ -200,7 +200,7 @@ export class BrokenHandle implements LogHandle {
       return;
     const loosely = this.#is('compares the expected seq loosely') && Number(expectedSeq) === next;
     if (expectedSeq !== next && !loosely) {
-      const back = expectedSeq < next && this.#is('goes back to an expected seq behind the end');
+      const back = expectedSeq < next && this.#is('goes back to an expected seq before the end');
       if (back) this.#kept.texts.length = Math.max(0, expectedSeq);
       const beyond = expectedSeq > next && this.#is('takes an expected seq beyond the end');
       if (!back && !beyond) this.#conflict();

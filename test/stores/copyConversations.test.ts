@@ -139,7 +139,7 @@ describe('a copy of conversations', () => {
     }
   });
 
-  test('what exists in the target is left and named, also while it is open there', async () => {
+  test('an existing conversation of the target is left and listed, also while it is open there', async () => {
     const [from, to] = [memoryStore(), memoryStore()];
     await fill(from);
     await write(to, 'c', [conversation('c'), notice('c', 1, 'another one')]);

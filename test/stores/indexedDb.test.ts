@@ -108,7 +108,7 @@ describe('an opening that another tab overtakes', () => {
     await act;
     await settled();
   };
-  /** Runs the act of the other tab before the next lock is given. */
+  /** Runs the act of the other tab before the next lock is granted. */
   function overtaken(act: () => Promise<void>): void {
     const { locks } = navigator;
     const request = locks.request.bind(locks) as (...args: unknown[]) => Promise<unknown>;

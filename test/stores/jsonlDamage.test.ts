@@ -298,7 +298,7 @@ describe('the header', () => {
     await refuses(file(header, header, first), 'corrupt', 2);
   });
 
-  test("a log under another conversation's name keeps its own and says so", async () => {
+  test("a log under another conversation's name keeps its own, with the notice renamed", async () => {
     const { store, path } = await placeWith(whole);
     await rename(path('c.jsonl'), path('d.jsonl'));
     await opened(store, 'd', async (handle) => {

@@ -95,7 +95,7 @@ export const everyListing = (name: string, storesOf: StoresOf) =>
       },
     );
 
-    test('says that a run without a holder has crashed, and gives its last cause otherwise', async () => {
+    test('has the cause crashed for a run without a holder, and otherwise the last cause', async () => {
       const causes = new Map((await store.list()).map(({ id, lastCause }) => [id, lastCause]));
       for (const { id, cycle, isHeld } of made) {
         const expected = cycle === 'ended' ? 'end_turn' : cycle === 'running' && !isHeld ? 'crash' : undefined;

@@ -118,7 +118,7 @@ const FAULTS: Record<string, (store: SharedStore) => LogStore> = {
 };
 
 describe('the suite for stores that processes share', () => {
-  test('passes a correct one, and one that has no such parts', async () => {
+  test('passes a correct store, and a store without such parts', async () => {
     expect(await failuresOf(sharedMemoryStore)).toEqual([]);
     const bare = (): LogStore => {
       const { open, list, delete: remove } = sharedMemoryStore();

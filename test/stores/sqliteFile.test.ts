@@ -72,14 +72,17 @@ describe.runIf(hasSqlite)('the file of a SQLite store', () => {
     expect(await stored(again(), 'c')).toEqual([notice('c', 0)]);
   });
 
-  test.for([0, 1, 3])('its close, %i turns after openings, gives back what they have opened', async (turns) => {
-    const { store, again } = await place();
-    const openings = ['a', 'b', 'c'].map((id) => store.open(id));
-    for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
-    await store.close();
-    await Promise.allSettled(openings);
-    for (const id of ['a', 'b', 'c']) await (await again().open(id)).close();
-  });
+  test.for([0, 1, 3])(
+    'its close, %i turns after openings, releases everything that they have opened',
+    async (turns) => {
+      const { store, again } = await place();
+      const openings = ['a', 'b', 'c'].map((id) => store.open(id));
+      for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
+      await store.close();
+      await Promise.allSettled(openings);
+      for (const id of ['a', 'b', 'c']) await (await again().open(id)).close();
+    },
+  );
 
   test('an opening during its close is refused, and the conversation is free', async () => {
     const { store, again } = await place();

@@ -141,7 +141,7 @@ describe('the row of a log', () => {
     expect(foldOf(conversation('c'), user(1, 'first'), renamed(2, 7))?.title).toBe('first');
   });
 
-  test('a log of earlier messages has the title of the first one of a person with a text, and says that it is one', () => {
+  test('a log of earlier messages has the title of the first message of a person with a text, and the cause history', () => {
     const part = (text: string) => [{ type: 'text', text }];
     const picture = [{ type: 'image', mediaType: 'image/png', data: 'x' }];
     const history = (...messages: unknown[]): LogEntry => stamped('c', 1, { type: 'history', messages } as never);

@@ -349,7 +349,7 @@ describe('the profile of sub-agents', () => {
     ],
     ['its own time', { limits: { runMs: 9 } }, { turns: 7, profile: { policies: { limits: { turns: 8, runMs: 9 } } } }],
     ['its own model', { model: { ...scripted([]), id: 'other' } }, { profile: { models: [{ id: 'other' }] } }],
-  ])('it contains a given option: %s', (_, options, expected) => {
+  ])('it contains an option: %s', (_, options, expected) => {
     expect(profileOf(options, { turns: 7, runMs: 500, subAgents: 3 })).toMatchObject(expected);
   });
 
@@ -461,7 +461,7 @@ describe('a sub-agent in a fork', () => {
     expect(forked && placeOf(forked, childLog)).toBe(expected);
   });
 
-  it('its end is known from the entry that reports it', () => {
+  it('its end counts from the entry that reports it', () => {
     const of = (place: number) => forkedSubAgents(log(ended), place, 'from', 'to').family.get(child)?.ended;
     expect([of(3), of(4), of(5)]).toEqual([undefined, false, true]);
   });

@@ -48,7 +48,7 @@ describe('slots', () => {
     expect(order).toEqual(['a', 'b', 'c']);
   });
 
-  it('they are not given to callers that have left, and no listener remains', async () => {
+  it('they do not go to callers that have left, and no listener remains', async () => {
     const places = new Semaphore(1);
     const abort = new AbortController();
     const giveBack = await places.acquire(abort.signal);

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { pendingWithin } from '../../src/runtime/subAgentPort.ts';
 
-it('each call has its own id, its path, and what the sub-agent says about it', () => {
+it('each call has its own id, its path, and the details from the sub-agent', () => {
   const details = { callId: 'x', name: 'pay', args: { m: 1 }, reason: 'risky', suspension: 2, payload: 'why' };
   expect(pendingWithin('p', { waiting: [{ calls: ['x', 'y'], pending: [details] }, { calls: ['z'] }] })).toEqual([
     { callId: 'x', name: 'pay', args: { m: 1 }, reason: 'risky', suspension: 2, payload: 'why', path: ['p', 'x'] },

@@ -73,7 +73,7 @@ describe("a sub-agent's call whose outcome is unknown", () => {
     expect([work.ran, ask.ran]).toEqual([['g'], ['x']]);
   });
 
-  it('it is final after the end of the sub-agent: it is no longer listed, and no receipt says settled', async () => {
+  it('it is final after the end of the sub-agent: it is no longer listed, and no receipt is settled', async () => {
     const { conversation, work } = await died();
     expect((await conversation.resume().result).text).toBe('done');
     expect(conversation.unsettled).toEqual([]);

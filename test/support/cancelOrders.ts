@@ -376,7 +376,7 @@ class Life {
       // The message could not be taken off the queue, so it may still be delivered.
       if (outcomeOrQueued === 'rejected' && !this.#isSound) continue;
       this.faults.push(
-        `${messageId} is ${actual} in the log, its receipt says ${outcomeOrQueued}${isClosed ? ' after the close' : ''}`,
+        `${messageId} is ${actual} in the log, its receipt is ${outcomeOrQueued}${isClosed ? ' after the close' : ''}`,
       );
     }
   }
@@ -391,9 +391,9 @@ class Life {
     if (termination === 'Error') {
       if (this.#isSound || cause !== 'store') say(`ended as ${termination}, cause ${cause}, ${result.error?.message}`);
     } else if (termination === 'Suspended') {
-      if (!waits) say('is reported as suspended, and the log does not say so');
+      if (!waits) say('is reported as suspended, and is not in the log');
     } else if (hasBegun(log, runId) && stop?.reason !== reason)
-      say(`is reported as ${reason}, and the log says ${stop?.reason}`);
+      say(`is reported as ${reason}, and the log has ${stop?.reason}`);
     else if (!hasBegun(log, runId) && stop) say('has not begun, and has a stop');
   }
 }

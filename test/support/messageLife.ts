@@ -301,7 +301,7 @@ export class MessageLife {
       if (outcomes[0] === 'returned' && delivered !== 0) say(`${messageId} was returned, and is in the log`);
       const stays = queued.includes(messageId);
       if (outcomes[0] !== undefined && outcomes[0] !== 'delivered' && stays !== (outcomes[0] === 'unknown'))
-        say(`the receipt of ${messageId} says ${outcomes[0]}, and it ${stays ? 'stays' : 'does not stay'} queued`);
+        say(`the receipt of ${messageId} is ${outcomes[0]}, and it ${stays ? 'stays' : 'does not stay'} queued`);
       if (count('message-queued', messageId) > delivered + returned && !queued.includes(messageId))
         say(`${messageId} is lost`);
     }

@@ -150,7 +150,7 @@ class Lives {
     const conversation = await Promise.race([opening, Promise.reject(new Error('the opening hangs'))]);
     const waiting = conversation.queue.map(({ messageId }) => messageId);
     if (waiting.join() !== queuedIn(this.log).join())
-      this.#fault(`queued is ${waiting}, the log says ${queuedIn(this.log)}`);
+      this.#fault(`queued is ${waiting}, the log has ${queuedIn(this.log)}`);
     return conversation;
   }
 
@@ -248,7 +248,7 @@ class Lives {
     await this.#clock.advance(QUIET_MS);
     for (const fault of logFaults(this.log)) this.#fault(`life ${this.#life}: ${fault}`);
     for (const { what, holds } of this.#answers.splice(0))
-      if (!this.log.some(holds)) this.#fault(`told that ${what}, and the log does not say so`);
+      if (!this.log.some(holds)) this.#fault(`an answer was that ${what}, and the log does not contain that`);
   }
 
   async #decideAll(conversation: Conversation): Promise<void> {

@@ -93,7 +93,7 @@ const VOLUME = {
   sandboxRuns: [3, 50],
   /** Working directories with unusual names, which the profile of a sandbox contains. */
   profilePaths: [8, 100, 300],
-  /** Calls while a link is changed, and paths given to file tools. */
+  /** Calls while a link is changed, and paths in calls of file tools. */
   racedCalls: [3, 15, 40],
   filePaths: [60, 200, 6_000],
   /** Lists of events, and views of each prefix. */

@@ -33,7 +33,7 @@ const healthyLike = ({ name }: DefectiveAgent): DefectiveAgent | undefined => {
   return /turn only|failure of a tool/.test(name) ? searches : pays;
 };
 
-describe('what is found by its oracle', () => {
+describe('a defect that its oracle finds', () => {
   it.each(sampled(DEFECTS, volume.agentDefects).map((each) => [each.name, each.oracle, each] as const))(
     '%s: %s',
     async (_, oracle, defective) => {

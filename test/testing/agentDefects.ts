@@ -105,7 +105,7 @@ const declarations: readonly DefectiveAgent[] = [
     counting({}, () => wait(600)),
   ),
   defect(
-    'acts behind a cancel',
+    'acts after a cancel',
     'declaration',
     counting({}, async (ledger) => {
       await wait(20);
@@ -311,7 +311,7 @@ const plugins: readonly DefectiveAgent[] = [
     ),
   ),
   defect(
-    'a required plugin that throws behind failed tools',
+    'a required plugin that throws after failed tools',
     'charts',
     guarded(() => ({
       name: 'audit',
@@ -387,7 +387,7 @@ const policies: readonly DefectiveAgent[] = [
     tools: (ledger) => [pay(ledger)],
     policies: { whileSuspended: 'reject' },
   })),
-  defect('a run goes on by itself behind a crash', 'snapshot', () => ({
+  defect('a run continues by itself after a crash', 'snapshot', () => ({
     tools: (ledger) => [pay(ledger)],
     policies: { onRestart: 'resume' },
   })),
@@ -400,7 +400,7 @@ const policies: readonly DefectiveAgent[] = [
         entry.type === 'agent-output' && entry.item.type === 'tool-call' ? [entry.item.args] : [],
       );
       const paid = log.some((entry) => entry.type === 'tool-result' && entry.outcome === 'succeeded');
-      if (paid && callArgs.length > 0) throw new Error('check: what was paid is not what was said');
+      if (paid && callArgs.length > 0) throw new Error('check: the paid amount is not the announced amount');
     },
   })),
 ];

@@ -65,7 +65,7 @@ describe('an agent with an approval', async () => {
     expect(new Set(paths.cases.map(({ name }) => name)).size).toBe(paths.cases.length);
   });
 
-  it.runIf(proves)('covers each move behind each sort of move where that is asked for', async () => {
+  it.runIf(proves)('covers each move after each kind of move with cover: pairs', async () => {
     const pairs = await agentPaths(bank.agent(), { ...bankOptions(bank), cover: 'pairs' });
     expect(await failuresOf(pairs)).toEqual([]);
     expect(pairs.cases.length).toBeGreaterThan(50);
@@ -116,7 +116,7 @@ it('a tool that is a stub is never executed, and trouble that is not wanted is i
   expect([...moves].sort()).toEqual(['reply', 'send', 'steer', 'takeBack', 'tool']);
 });
 
-it('drawn closer bounds are told, and how to go further', async () => {
+it('the report has the tightened bounds, and how to widen them', async () => {
   const bank = new Bank();
   const options = { ...bankOptions(bank), bounds: { steps: 30 }, moves: ['cancel'] as const };
   const paths = await agentPaths(bank.agent(), options);
@@ -127,7 +127,7 @@ it('drawn closer bounds are told, and how to go further', async () => {
   expect(report.notTried.map(({ why }) => why)).toContain('ruled out by bounds drawn closer');
 });
 
-it('a failure names the phase that says something else than before, and the error that ends a run', async () => {
+it('a failure names the phase that answers otherwise than before, and the error that ends a run', async () => {
   const forgetful = (): Plugin => {
     let count = 0;
     return {

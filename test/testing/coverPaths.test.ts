@@ -40,7 +40,7 @@ const knocks = ({ knocks: count }: { knocks: number }) => count;
 type Value = string;
 
 describe('coverPaths', () => {
-  it('takes every case in every state that the projection tells apart', () => {
+  it('takes every case in every state that the projection distinguishes', () => {
     const paths = coverPaths(door, { input: undefined, cases, projection: knocks });
     const taken = new Set<string>();
     for (const { start, steps } of paths) {
@@ -70,18 +70,18 @@ describe('coverPaths', () => {
     expect(paths.map(({ steps }) => steps.map(({ event }) => event.type))).toEqual([['tool.done'], ['tool.failed']]);
   });
 
-  it('refuses a projection that merges what guards tell apart, and names the chart', () => {
+  it('refuses a projection that merges states that guards distinguish, and names the chart', () => {
     const coarse = () => coverPaths(door, { input: undefined, cases, projection: () => null });
     expect(coarse).toThrow(/the projection of DOOR merges states that its guards or assigns tell apart/);
   });
 
-  it('stops at its limit and says what lets a graph grow', () => {
+  it('stops at its limit and explains what lets a graph grow', () => {
     const all = ({ opened }: { opened: number }) => opened;
     const endless = () => coverPaths(door, { input: undefined, cases, projection: all, limit: 500 });
     expect(endless).toThrow(/explored 500 steps of DOOR without an end. Let the projection leave out what only grows/);
   });
 
-  it('gives one path without steps for a chart that takes no event', () => {
+  it('returns one path without steps for a chart that takes no event', () => {
     const still = setup({}).createMachine({ initial: 'A', states: { A: { type: 'final' } } });
     const paths = coverPaths(still, { input: undefined, cases: {}, projection: () => null });
     expect(paths.map(({ steps }) => steps.length)).toEqual([0]);

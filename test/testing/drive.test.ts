@@ -9,14 +9,14 @@ const [path] = paths;
 if (!path) throw new Error('a chart has a path');
 
 describe('drive', () => {
-  it('gives back what the chart logged and where it came to rest', async () => {
+  it('returns the log of the chart and its final state', async () => {
     const { entries, finalState } = await drive(toolCallMachine, path, { input });
     expect(entries.map(({ type }) => type)).toEqual(['tool-started', 'tool-result']);
     expect(entries.map(({ seq }) => seq)).toEqual([0, 1]);
     expect(finalState).toMatchObject({ status: 'done', value: 'Done' });
   });
 
-  it('calls every invariant at the start and after each step, and says where one was broken', async () => {
+  it('calls every invariant at the start and after each step, and reports where one was broken', async () => {
     const seen: unknown[] = [];
     const watch: Invariant = (state) => void seen.push(state.value);
     await drive(toolCallMachine, path, { input, invariants: [watch] });

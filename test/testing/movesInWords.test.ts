@@ -121,7 +121,7 @@ describe('the calls of a script', () => {
 });
 
 describe('a message that fills the window', () => {
-  it.each([0.001, 0.25, 0.86, 1, 1.2])('is known by its share: %f', (share) => {
+  it.each([0.001, 0.25, 0.86, 1, 1.2])('is recognized by its share: %f', (share) => {
     const text = filling(share);
     expect(shareFilled(text)).toBe(share);
     expect(Math.abs(text.length - share * WINDOW_CHARACTERS)).toBeLessThanOrEqual(3);
@@ -329,7 +329,7 @@ describe('a test that is made of a log', () => {
     },
   );
 
-  it('says that a secret is missing, and only then', () => {
+  it('notes that a secret is missing, and only then', () => {
     expect(testOf([userMessage('key [redacted]')])).toContain('// [redacted] stands for a secret');
   });
 

@@ -59,7 +59,7 @@ it('a plugin that continues a run goes before the check of its answer', async ()
 });
 
 it.each([1, 3, 8])(
-  'a plugin that continues a run %i times leaves the answers of a text schema known',
+  'a plugin that continues a run %i times leaves the answers of a text schema predictable',
   async (times) => {
     const plugin: Plugin = {
       name: 'checks',

@@ -45,7 +45,7 @@ it('names transitions that there are, and capabilities that open them', () => {
   }
 });
 
-it('is explored by the plans, which say what XState itself says of each word', () => {
+it('is explored by the plans, which predict each word as XState does', () => {
   const approval = CAPABILITIES.filter(({ needs }) => needs === 'an approval' || needs === 'a tool');
   const model = modelOf(approval);
   const exploration = new Exploration(model, { bounds: { calls: 1, decisions: 1, resumes: 1 } });

@@ -17,7 +17,7 @@ const form = defineTool({
 });
 const flaky = defineTool({
   name: 'flaky',
-  description: 'Fails where it is told to.',
+  description: 'Fails if fails is true.',
   parameters: z.object({ fails: z.boolean() }),
   execute: ({ fails }) => {
     if (fails) throw new Error('it fails');
@@ -85,7 +85,7 @@ async function lived(seed: number): Promise<readonly LogEntry[]> {
 }
 
 describe('random conversations', () => {
-  it('are told again by the scripts of their logs', async () => {
+  it('are repeated by the scripts of their logs', async () => {
     const different: string[] = [];
     const moveKinds = new Set<string>();
     for (let seed = 1; seed <= volume.retold; seed++) {
@@ -102,7 +102,7 @@ describe('random conversations', () => {
       ];
       const at = was.findIndex((line, index) => line !== is[index]);
       if (at >= 0 || is.length !== was.length)
-        different.push(`${seed}: ${was[at]} became ${is[at] ?? is.at(-1)} behind ${was[at - 1]}`);
+        different.push(`${seed}: ${was[at]} became ${is[at] ?? is.at(-1)} after ${was[at - 1]}`);
     }
     expect(moveKinds.size).toBeGreaterThan(11);
     expect(different.length / volume.retold).toBeLessThanOrEqual(0.01);

@@ -15,7 +15,7 @@ const rent = { to: 'landlord', euros: 900 };
 const outcomes = ({ log }: PathOutcome): string[] =>
   log.flatMap((entry) => (entry.type === 'tool-result' ? [`${entry.callId} ${entry.outcome}`] : []));
 
-describe('a story told in moves', () => {
+describe('a story in moves', () => {
   it('is followed by the real agent and its real tools', async () => {
     const bank = new Bank();
     const script: Move[] = [
@@ -35,7 +35,7 @@ describe('a story told in moves', () => {
     expect(outcomes(outcome)).toEqual(['call1 succeeded']);
   });
 
-  it('says where the conversation stands where a move cannot come', async () => {
+  it('reports the state of the conversation if a move is impossible', async () => {
     const bank = new Bank();
     await expect(runScript(bank.agent(), [send, calls(['transfer', rent]), { do: 'tool', call: 1 }])).rejects.toThrow(
       'move 3 (transfer ends): call 1 does not run; the conversation is waiting, call 1 waits for a decision',
@@ -201,7 +201,7 @@ describe('a story told in moves', () => {
   });
 });
 
-describe('what no story may lead to is its failure', () => {
+describe('a story fails with', () => {
   const tool = (changes: object) =>
     defineTool({ name: 'act', description: '', parameters: z.object({}), execute: () => 'done', ...changes } as never);
   const run = (changes: object, script: Move[], outside = { reset: () => {}, state: () => null as never }) =>
@@ -215,7 +215,7 @@ describe('what no story may lead to is its failure', () => {
     );
   });
 
-  it('a tool that goes on and changes the world behind a cancel', async () => {
+  it('a tool that continues and changes the world after a cancel', async () => {
     let count = 0;
     const late = {
       execute: async () => {
@@ -251,14 +251,14 @@ describe('what no story may lead to is its failure', () => {
     await expect(run({ idempotent: true, execute: counts }, again, outside)).rejects.toThrow('idempotent: act');
   });
 
-  it('an option that nobody knows', async () => {
+  it('an unknown option', async () => {
     const options = { outsides: {} } as never;
     await expect(runScript((world) => createAgent(world), [send], options)).rejects.toThrow(
       'the option outsides is unknown',
     );
   });
 
-  it('an agent that does not live in the world it is given', async () => {
+  it('an agent that does not use its world', async () => {
     await expect(runScript(({ model }) => createAgent({ model }), [send])).rejects.toThrow(
       "the agent does not use the world's ports and store: spread the world into it last",
     );

@@ -22,7 +22,7 @@ const stories: Record<string, readonly Move[]> = {
     { do: 'tool', call: 1 },
     done,
   ],
-  'a denial behind a crash': [
+  'a denial after a crash': [
     send,
     transfer(900),
     { do: 'decide', call: 1, action: 'deny' },
@@ -97,7 +97,7 @@ function rewound() {
   return { agent: createAgent({ model: scripted(replies), tools: [look] }) };
 }
 
-describe('a log tells the story that left it', () => {
+describe('the script of a log', () => {
   it.each(Object.entries(stories))('%s', async (_, script) => {
     const { log } = await runScript(new Bank().agent(), script);
     expect(scriptOf(log)).toEqual(script);
@@ -112,7 +112,7 @@ describe('a log tells the story that left it', () => {
     expect(scriptOf(log)).toEqual(script);
   });
 
-  it('what a rewind took back is left out, with the numbers of its calls', async () => {
+  it('rewound messages are left out, with the numbers of their calls', async () => {
     const { agent } = rewound();
     const conversation = await agent.open('a');
     await conversation.send('first').result;
@@ -181,7 +181,7 @@ describe('a log tells the story that left it', () => {
     expect(scriptOf(log)).toEqual(script);
   });
 
-  it('what is no log tells nothing', () => {
+  it('a value that is no log has no moves', () => {
     expect(scriptOf([])).toEqual([]);
     expect(scriptOf([{ type: 'run-stop', reason: 'completed' } as LogEntry])).toEqual([]);
     const odd = [{ type: 'user-message', content: 7 }, { type: 'agent-output' }, null, 'nothing'];

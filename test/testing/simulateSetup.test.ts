@@ -62,7 +62,7 @@ const failing = (): never => {
   throw new Error('no key in the environment');
 };
 
-describe('an agent that cannot be simulated is the violation setup, and the report is given:', () => {
+describe('an agent that cannot be simulated is the violation setup, in a complete report:', () => {
   it.each<[string, () => unknown, RegExp]>([
     ['one that is not made', failing, /threw Error: no key in the environment/],
     ['undefined', () => undefined, /must give an agent of createAgent at once, got undefined/],

@@ -92,7 +92,7 @@ describe('a scripted reply with a delay', () => {
     expect(scriptedModel([], { contextWindow: 1 }).contextWindow).toBe(1);
   });
 
-  it('says how many replies there were and what was asked, cut to 200 characters', () => {
+  it('reports the number of replies and the request, cut to 200 characters', () => {
     const messages: Message[] = [{ role: 'user', content: [{ type: 'text', text: 'y'.repeat(300) }] }];
     const model = scriptedModel(['one']);
     const ask = () => model.stream({ ...request, messages }, { signal: new AbortController().signal, attempt: 1 });
@@ -156,7 +156,7 @@ describe('a shrunk tape', () => {
   });
 });
 
-describe('what no simulation reached', () => {
+describe('tools and decisions that no simulation reached', () => {
   const report = (tools: string[], ran: string[], decisions: string[]) => ({
     tools,
     reached: {

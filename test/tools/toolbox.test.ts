@@ -23,7 +23,7 @@ const tool = (name: string, more: object = {}): Tool =>
 const waiting = { setTimer: () => () => undefined, signal: new AbortController().signal };
 
 describe('a toolbox', () => {
-  it('follows a list that changes, and knows the names that were there', () => {
+  it('follows a list that changes, and remembers earlier names', () => {
     let list: readonly Tool[] = [];
     const source = changingBy(tool('source'), () => () => list);
     list = [source, tool('a')];
@@ -52,7 +52,7 @@ describe('a toolbox', () => {
     expect(new Toolbox([]).missing('x')).toBe('There is no tool "x".');
   });
 
-  it('says which tools may run again after a crash', () => {
+  it('names the tools that may run again after a crash', () => {
     const box = new Toolbox([tool('yes', { idempotent: true }), tool('no', { idempotent: false }), tool('unset')]);
     expect(['yes', 'no', 'unset', 'none'].map((name) => box.isIdempotent(name))).toEqual([true, false, false, false]);
   });
@@ -159,7 +159,7 @@ describe('the call of a model', () => {
     },
   );
 
-  it('is told from another one by its name, its arguments, or their text where they are none', () => {
+  it('differs from another one by its name, its arguments, or their text where there are none', () => {
     const print = (name: string, args: unknown, argsText?: string): string =>
       roundCall(
         { callId: 'c', name, args: args as never, ...(argsText !== undefined && { argsText }) },
@@ -222,7 +222,7 @@ describe('the options of a tool', () => {
 });
 
 describe('results', () => {
-  it('have the content, the state and the code that were given', () => {
+  it('have the content, the state and the code of their arguments', () => {
     const state = { a: 1 };
     expect(
       [
@@ -300,7 +300,7 @@ describe('the conversation of a call', () => {
     expect(released).toEqual(['a', 'b', 'c']);
   });
 
-  it('is told of a missing sandbox once, also if an earlier process has told it', () => {
+  it('receives the diagnostic of a missing sandbox once, also if an earlier process has written it', () => {
     const bash = lackingSandbox(tool('Bash'), 'none here');
     const place = opened();
     tellLackOfSandbox(tool('other'), place);

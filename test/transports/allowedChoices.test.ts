@@ -59,7 +59,7 @@ describe('a message over HTTP that chooses', () => {
     await on.agent.close();
   });
 
-  it('what it does while a call waits is refused, because the server alone decides that', async () => {
+  it('whileSuspended is refused, because only the server decides that', async () => {
     const on = await place({ models: ['small'], settings: true, tools: true, context: true });
     const before = await on.entries();
     for (const whileSuspended of ['denyAndRun', 'reject', 'nonsense']) {

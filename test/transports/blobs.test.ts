@@ -194,7 +194,7 @@ it('a request with the ETag is answered 304 without bytes, and only to those who
   expect((await asBob(asked)).status).toBe(404);
 });
 
-it('what no entry of this conversation refers to is 404, also where another conversation or the store has it', async () => {
+it('a blob without a reference in this conversation is 404, also if another conversation or the store has it', async () => {
   const { agent, get, hashes, blob } = await place([PNG]);
   const other = await agent.open('other');
   await other.send([file(pdf, 'application/pdf')]).result;

@@ -245,7 +245,7 @@ describe('several answers in one request', () => {
     ['names no interrupt', { status: 'resolved', payload: true }],
     ['names an interrupt by a number', { ...yes('c2'), interruptId: 5 }],
   ];
-  it.each(ENTRIES)('one that %s refuses all of them, and nothing is decided', async (_, entry) => {
+  it.each(ENTRIES)('are all refused if one %s, and nothing is decided', async (_, entry) => {
     const gate = [call('c1', 'pay', {}), call('c2', 'pay', {})];
     const pay = defineTool({
       ...{ name: 'pay', description: 'Pays.', parameters: z.object({}), needsApproval: true },

@@ -36,7 +36,7 @@ describe('a page of the AI SDK', () => {
     expect(model.calls[1]?.messages).toEqual(model.calls[0]?.messages.slice(0, 1));
   });
 
-  it('receives 415 for a file that the model does not accept, and 400 for one that is none', async () => {
+  it('receives 415 for a file that the model does not accept, and 400 for a value that is no file', async () => {
     const { agent, model } = agentOf([], ['image/*']);
     const { url: at } = await served(uiMessageHandler(agent, { authorize: () => true }));
     const post = async (part: object) => {
@@ -114,7 +114,7 @@ describe('a page of AG-UI', () => {
   });
 });
 
-it('runchart/client sends bytes, and says which media type a model does not accept', async () => {
+it('runchart/client sends bytes, and names a media type that the model does not accept', async () => {
   const { agent, model } = agentOf(['one'], [PDF]);
   const { url: baseURL } = await served(createHandlers(agent, { authorize: () => true }));
   const remote = connect({ baseURL });

@@ -114,7 +114,7 @@ const history = () =>
       });
     });
 
-    it('says of a call that was approved and then failed that it was approved', async () => {
+    it('shows a call that was approved and then failed as approved', async () => {
       const risky = defineTool({
         name: 'risky',
         description: 'Fails.',
@@ -217,7 +217,7 @@ const stop = () =>
       await agent.close();
     });
 
-    it('by a page that goes away, if the handler is told so', async () => {
+    it('happens when the page disconnects, if onDisconnect is cancel', async () => {
       for (const onDisconnect of ['cancel', 'continue'] as const) {
         const { agent, gate, page } = await chat([[call('g', 'gate')], 'later'], { onDisconnect });
         const sent = page.sendMessage({ text: 'first' });
@@ -400,7 +400,7 @@ describe('the paths of a chat', () => {
     await agent.close();
   });
 
-  it('another owner’s chat is one that is not there', async () => {
+  it('another owner’s chat is not found', async () => {
     const agent = createAgent({ model: scripted(['one']) });
     const conversation = await agent.open('c', { owner: 'ann' });
     await conversation.send('secret').result;

@@ -178,7 +178,7 @@ describe('createHandlers', () => {
       }
   });
 
-  it('answers an unauthorized request of every path and method with 401, and so says nothing about what exists', async () => {
+  it('answers an unauthorized request of every path and method with 401, and so does not reveal what exists', async () => {
     const made = await house();
     const strict = createHandlers(made.agent, { authorize: () => false });
     for (const path of [...routes(made).map(([path]) => path), '/conversations/none', '/elsewhere', '/'])

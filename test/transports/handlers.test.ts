@@ -415,7 +415,7 @@ describe('a failure', () => {
     ['something_new', 500],
   ] as const;
   it.each([...conflicts, ...wrong, ...others])(
-    'of code %s is answered with %i, and says when it may be tried again',
+    'of code %s is answered with %i, with Retry-After if another attempt may succeed',
     async (code, status) => {
       const agent = createAgent({ model: scripted([]) });
       const refusing: Sessions = {

@@ -171,7 +171,7 @@ describe('a transport within one process', () => {
     expect([first.length, late.length, ends]).toEqual([1, 1, 2]);
   });
 
-  it('what a client has sent before its close is read, and nothing after a close of the server', async () => {
+  it('the messages of a client from before its close are read, and none after a close of the server', async () => {
     for (const side of ['client', 'server'] as const) {
       const { server, client } = inProcessTransport();
       client.send(message);

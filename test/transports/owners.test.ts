@@ -206,7 +206,7 @@ describe('the caller’s own conversations', () => {
 });
 
 describe('pages of the list over HTTP', () => {
-  it('have 100 rows, or as many as limit says, and go on at cursor', async () => {
+  it('have 100 rows or at most limit, and continue at cursor', async () => {
     for (let at = 0; at < 105; at += 1) await (await agent.open(`p${at}`)).close();
     const handle = createHandlers(agent, { authorize: () => true });
     const page = async (query: string) =>
@@ -237,7 +237,7 @@ describe('pages of the list over HTTP', () => {
 });
 
 describe('while every place is taken', () => {
-  it('what does not exist, or is of another owner, is refused at once', async () => {
+  it('a conversation that does not exist, or has another owner, is refused at once', async () => {
     const shared = sessions(agent, { openMax: 1, waitMs: 60_000 });
     await shared.acquire('bobs');
     const handle = createHandlers(agent, { ...asBob, sessions: shared });

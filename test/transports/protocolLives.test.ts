@@ -131,7 +131,7 @@ function faultsOfInterrupts(events: readonly Event[], { pending, decided }: Watc
     const overtaken = interrupts.filter(({ toolCallId, metadata }) => metadata?.path && decided.has(toolCallId));
     const areListed = end !== undefined && names.every((name) => interruptNames.includes(name));
     if (!areListed || interruptNames.length > names.length + overtaken.length)
-      faults.push(`${runId}: pending ${names}, told ${interruptNames}`);
+      faults.push(`${runId}: pending ${names}, sent ${interruptNames}`);
   }
   return faults;
 }
@@ -152,7 +152,7 @@ async function faultsOfEvents(source: readonly Item[]): Promise<string[]> {
   const resultIds = events.flatMap(({ type, toolCallId = '' }) => (type === 'TOOL_CALL_RESULT' ? [toolCallId] : []));
   const own = new Set(results);
   if (resultIds.filter((callId) => own.has(callId)).join() !== results.join())
-    faults.push(`results ${results.join()}, told ${resultIds.join()}`);
+    faults.push(`results ${results.join()}, sent ${resultIds.join()}`);
   return faults;
 }
 
@@ -200,7 +200,7 @@ async function faultsOfChunks(source: readonly Item[]): Promise<string[]> {
   await messagesOf(readable).catch((error: Error) => faults.push(`the AI SDK: ${error.message}`));
   faults.push(...strayCalls(chunks).map((callId) => `${callId} is mentioned in a message that does not show it`));
   const ends = source.filter((item) => item.type === 'run-stop' && 'seq' in item && item.reason === 'error').length;
-  if (errors.length < ends) faults.push(`${ends} runs failed, ${errors.length} errors are told`);
+  if (errors.length < ends) faults.push(`${ends} runs failed, ${errors.length} errors are sent`);
   return faults;
 }
 

@@ -56,7 +56,7 @@ describe('counts', () => {
     );
   });
 
-  it('a request and a reader count out once, however often they end, and an end gives back its own bytes alone', () => {
+  it('a request and a reader count out once, however often they end, and an end releases only its own bytes', () => {
     const quotas = new Quotas({ requests: 2, bodiesBytes: 10, clients: 2, clientsPerConversation: 1 }, () => 0);
     const [first, second] = [quotas.beginRequest(), quotas.beginRequest()];
     first.addBytes(3);
@@ -76,7 +76,7 @@ describe('counts', () => {
     quotas.beginClient('b');
   });
 
-  it('creations are counted in each minute, and the answer says when the next is possible', () => {
+  it('creations are counted in each minute, and the answer has the time until the next', () => {
     let now = 0;
     const quotas = new Quotas({ creationsPerMinute: 2 }, () => now);
     quotas.beginCreation();

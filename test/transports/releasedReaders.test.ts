@@ -90,7 +90,7 @@ describe.each(NAMES)('a page of %s', (name) => {
     },
   );
 
-  it('one that disconnects after the end leaves nothing, and neither does one that disconnects twice', async () => {
+  it('a disconnect after the end leaves nothing, and neither does a second disconnect', async () => {
     const { stream, left } = await asked(['a']);
     const reader = stream.getReader();
     while (!(await reader.read()).done);
@@ -114,7 +114,7 @@ describe.each(NAMES)('a page of %s', (name) => {
     },
   );
 
-  it('one that reads one frame between two heartbeats is not too slow', async () => {
+  it('is not too slow if it reads one frame between two heartbeats', async () => {
     const { clock, stream, left } = await asked([[t('a'), t('b'), t('c')]]);
     const reader = stream.getReader();
     for (let beats = 0; beats < 5; beats++) {
@@ -124,7 +124,7 @@ describe.each(NAMES)('a page of %s', (name) => {
     }
   });
 
-  it('one that breaks its connection during the answer leaves its run alone, over a real server', async () => {
+  it('does not affect its run if it breaks its connection during the answer, over a real server', async () => {
     const on = place([deaf(t('a'))]);
     const port = await listening(make(on.agent, { authorize, sessions: on.shared, setTimer: on.setTimer }));
     const text = JSON.stringify(body);

@@ -62,7 +62,7 @@ it(`each receives what is sent while it is there, once, in all orders of ${LENGT
   expect(wrong).toEqual([]);
 });
 
-it('one that was too slow continues with the status and the state of that moment, as often as it is too slow', async () => {
+it('a slow reader continues with the status and the state of that moment, as often as it is too slow', async () => {
   const conversation = await opened();
   const { live } = runtimeOf(conversation);
   const feed = new ClientFeed(new Broadcast(conversation), 0, { sizeMax: 1_000 });

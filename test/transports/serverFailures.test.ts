@@ -137,7 +137,7 @@ it('a transport of JSON lines is answered in the same way', async () => {
   await routed;
 });
 
-it('a client reads a diagnostic without what an error of the server says, and the log of the server has all of it', async () => {
+it('a client reads a diagnostic without the message of a server error, and the log of the server has all of it', async () => {
   const plugin: Plugin = {
     name: 'notes',
     runStart: () => {
@@ -173,7 +173,7 @@ it('a client reads a diagnostic without what an error of the server says, and th
   }
 });
 
-it('a client reads a diagnostic of a later run without what an error of the server says', async () => {
+it('a client reads a diagnostic of a later run without the message of a server error', async () => {
   let fails = false;
   const plugin: Plugin = {
     name: 'notes',

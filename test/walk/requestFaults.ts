@@ -18,7 +18,8 @@ function objectText(value: unknown): boolean {
 }
 
 function callFaults(call: unknown, seen: Set<string>): string[] {
-  if (!isFields(call) || call.type !== 'function' || !isFields(call.function)) return ['a tool call of no known form'];
+  if (!isFields(call) || call.type !== 'function' || !isFields(call.function))
+    return ['a tool call of an unknown form'];
   const { id } = call;
   const faults: string[] = [];
   if (!isText(id) || id.length > 256) faults.push('a tool call without an id');
@@ -102,6 +103,6 @@ export function requestFaults(body: unknown): string[] {
     ? tools.map((tool) => (isFields(tool) && isFields(tool.function) ? tool.function.name : ''))
     : [];
   if (names.length === 0 || !names.every(isText) || new Set(names).size < names.length)
-    faults.push('tools of no known form');
+    faults.push('tools of an unknown form');
   return faults;
 }

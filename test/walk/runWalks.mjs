@@ -1,5 +1,5 @@
 /**
- * `npm run walk -- --runs 2000 --seed 1`: random walks from the given seed on. The required number of answers with 400
+ * `npm run walk -- --runs 2000 --seed 1`: random walks from a seed on. The required number of answers with 400
  * is 0. One run prints its log.
  */
 import { fileURLToPath } from 'node:url';

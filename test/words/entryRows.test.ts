@@ -179,7 +179,7 @@ describe('the note of an entry', () => {
     ['stop_hook', /^A hook/],
     ['host', /^The application/],
     ['other_reason', /^The model was asked to continue: other_reason\.$/],
-  ])('of a continuation says why: %s', (why, words) => {
+  ])('of a continuation contains the reason: %s', (why, words) => {
     expect(note('continuation', { text: '', why })?.words).toMatch(words);
     expect(markLabel(entry('continuation', { text: '', why }))).toBe(`continued: ${why.replace('_', ' ')}`);
   });
@@ -217,7 +217,7 @@ describe('a diagnostic as one line', () => {
     expect(diagnosticText({ code: 'other', detail: 'x' }, 99)).toBe('other "x"');
   });
 
-  it('has as much of what it tells as the caller allows', () => {
+  it('has as much of its text as the caller allows', () => {
     expect(diagnosticText({ code: 'sandbox_missing', detail: { why } }, 5)).toBe(
       'commands run without a sandbox: bwra…',
     );

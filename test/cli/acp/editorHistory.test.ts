@@ -108,7 +108,7 @@ describe('an earlier session', () => {
     expect(await readdir(history.directory)).toEqual([]);
   });
 
-  test('what a rewind has superseded is not replayed', async () => {
+  test('messages that a rewind has superseded are not replayed', async () => {
     const first = await begun(['one', 'two']);
     const { root, sessionId, makeAgent } = first;
     await first.prompt('first');

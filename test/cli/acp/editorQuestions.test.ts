@@ -107,7 +107,7 @@ describe('an answer', () => {
     expect([conversation.decide.mock.calls, cancelled.mock.calls, events]).toEqual([[], [], ['updated', 'asked']]);
   });
 
-  test.each(['remember', 'keep'])('counts although %s fails, and the person is told', async (fails) => {
+  test.each(['remember', 'keep'])('counts although %s fails, and a note reports the failure', async (fails) => {
     const { questions, conversation, made, notes } = sessionOf(() => selected('kept'));
     const act = fails === 'keep' ? made.keep : made.permissions.remember;
     act.mockRejectedValue(new Error('disk full'));

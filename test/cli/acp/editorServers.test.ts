@@ -126,7 +126,7 @@ test('names fit the names of tools, what cannot work has a reason, and no comman
   ]);
 });
 
-test('long names that become the same are told apart within the length of a name, and all of them are used', () => {
+test('long names that become the same get numbers within the length of a name, and all of them are used', () => {
   const long = 'the documentation of the project';
   const servers = Array.from({ length: 11 }, () => ({ name: long, command: '/bin/server', args: [], env: [] }));
   const entries = editorServers(servers, '/home/u');

@@ -109,7 +109,7 @@ describe('a prompt', () => {
     expect(updates).toContainEqual({ sessionUpdate: 'plan', entries });
   });
 
-  test('the context and the cost are updated after each reply, if they are known', async () => {
+  test('the context and the cost are updated after each reply that has them', async () => {
     const window = { contextWindow: 200_000, prices: { input: 1_000_000, output: 0 } };
     const { updates, prompt } = await begun([[t('a'), finish('stop', 2)]], { window });
     await prompt('hi');
@@ -156,7 +156,7 @@ describe('permission', () => {
     expect(await readFile(join(kept.root, 'user', 'allowed.json'), 'utf8')).toContain('deploy');
   });
 
-  test.each(['reject', 'made-up'])('the answer %s runs nothing, and the model is told', async (optionId) => {
+  test.each(['reject', 'made-up'])('the answer %s runs nothing, and the model receives that', async (optionId) => {
     const { prompt, ran, model, updates } = await begun([deploys('one'), 'as you wish'], { answer: choose(optionId) });
     expect(await prompt('deploy')).toEqual({ stopReason: 'end_turn' });
     expect(ran).toEqual([]);

@@ -118,7 +118,7 @@ describe('the past', () => {
     expect(chunksOf(shown).map(({ content }) => content)).toEqual([part(typed)]);
   });
 
-  test('that the session was opened with shows what was said, and no results of tools', () => {
+  test('that the session was opened with shows the texts of the messages, and no results of tools', () => {
     const messages = [
       { role: 'user', content: [part('q')] },
       { role: 'assistant', content: [part('a'), { type: 'image', mediaType: 'image/png', data: 'x' }], toolCalls: [] },

@@ -164,7 +164,7 @@ describe('the change that a call would make', () => {
     ['MultiEdit', { edits: [edit] }, false],
     ['Read', { file_path: 'f', content: 'c' }, false],
     ['Bash', { command: 'x' }, false],
-  ])('%s with %j is known exactly: %s', (name, args, isKnown) => {
+  ])('%s with %j is determined exactly: %s', (name, args, isKnown) => {
     expect(fileChange(name, args as never)).toEqual(isKnown ? args : undefined);
   });
 });

@@ -97,7 +97,7 @@ const EFFECTS: readonly (readonly [line: string, did: unknown, words?: string | 
 ];
 
 describe('a command', () => {
-  test.for(EFFECTS)('%s does what it says and nothing else', async ([line, wanted, words]) => {
+  test.for(EFFECTS)('%s has its effect and no other', async ([line, wanted, words]) => {
     const { types, output, did } = await commands();
     await types(line);
     expect(did).toEqual(wanted === undefined ? [] : [wanted]);
@@ -118,7 +118,7 @@ describe('a command', () => {
     expect([slashCommand('/'), slashCommand('text')].map(({ name }) => name)).toEqual(['', '']);
   });
 
-  test('/compact is refused without a window, and /model says what is not known', async () => {
+  test('/compact is refused without a window, and /model reports the missing window', async () => {
     const { types, output, did } = await commands({ window: { contextWindow: undefined } });
     await types('/compact');
     await types('/model');
@@ -143,7 +143,7 @@ describe('a command', () => {
     expect(output[0]).toMatch(/ · 1 token · \D*1\S* in, \D*2\S* out for a million tokens/);
   });
 
-  test('/go says so if there is nothing to go on with', async () => {
+  test('/go reports that there is nothing to continue', async () => {
     const { types, output, runs } = await commands();
     await types('/go');
     await runs[0]?.result;
@@ -253,7 +253,7 @@ describe('/permissions', () => {
   });
 
   test.each(['allow', 'allow ', 'remove', 'keep', 'forbid bash', 'x'])(
-    '%s without a rule or a known word changes nothing',
+    '%s without a rule or a subcommand changes nothing',
     async (argument) => {
       const { port, output, did } = await commands();
       await changePermissions(argument, port);

@@ -165,7 +165,7 @@ describe('a field', () => {
     expect(() => listField(parts, 'tools')).toThrow('tools must be a list of names');
   });
 
-  test('is read behind a byte order mark, spaces after the marks, and in front matter of comments alone', async () => {
+  test('is read after a byte order mark, with spaces after the marks, and in front matter of comments only', async () => {
     expect(await markdownParts('\ufeff--- \na: x\n---\t\nbody')).toEqual({ fields: { a: 'x' }, body: 'body' });
     expect(await markdownParts('---\n# nothing\n---\nbody')).toEqual({ fields: {}, body: 'body' });
     expect(await markdownParts('----\na: x\n---\nbody')).toMatchObject({ fields: {} });
@@ -251,7 +251,7 @@ describe('the tools of an agent', () => {
     return { names, problems: made.problems };
   }
 
-  test('fit names and patterns in letters of any case, and what does not exist is told', async () => {
+  test('match names and patterns in any case, and names without a tool are problems', async () => {
     expect(await toolsOf(['read', 'GREP', 'L*'])).toEqual({ names: ['Read', 'Ls', 'Grep'], problems: [] });
     expect((await toolsOf(['Rea', 'ead', 'R.ad', 'Ls'])).problems).toEqual(['/a.md: there is no tool Rea, ead, R.ad']);
     expect((await toolsOf(undefined, ['*'])).names).toEqual(['Ls']);

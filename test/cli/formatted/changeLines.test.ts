@@ -129,7 +129,7 @@ describe('a question about a file', () => {
     expect(await asked('Write', { file_path: 'a.ts', content: 'const a = 1;\n' }, cwd)).toContain('┃ 2 - const b = 2;');
   });
 
-  test('if nothing can be compared, it says why and shows the arguments as lines', async () => {
+  test('if nothing can be compared, it has the reason and shows the arguments as lines', async () => {
     const cwd = await files({ 'a.ts': 'a\na\n' });
     const edit = { file_path: 'a.ts', old_string: 'z\n  y', new_string: '"' };
     expect(await asked('Edit', edit, cwd)).toEqual([

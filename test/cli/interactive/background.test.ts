@@ -109,7 +109,7 @@ async function program(root: string, replies: readonly Reply[]) {
   return { agent, session, model, lines, shows, foot: () => shown([...(source?.view().lines ?? [])]) };
 }
 
-test('a command is shown while it runs, and as gone in the next program, which tells the model', async () => {
+test('a command is shown while it runs, and as gone in the next program, whose next request contains that', async () => {
   const root = await realpath(await mkdtemp(join(tmpdir(), 'runchart-background-')));
   onTestFinished(() => rm(root, { recursive: true, force: true }));
   const first = await program(root, [

@@ -31,7 +31,7 @@ test('/fork goes on in a copy, or before a message of the person, whose text com
   expect(lines.filter((line) => line.includes('· session '))).toHaveLength(3);
 });
 
-test('/permissions adds and removes rules, and says which rule decided the last call', async () => {
+test('/permissions adds and removes rules, and names the rule that decided the last call', async () => {
   const { source, asks, shows, isIdle, changes } = await talk(deploys('x'), 'ok');
   source.submit('go', false);
   await asks('run it?');
@@ -62,7 +62,7 @@ const gate = () => {
   return { open, opened };
 };
 
-test('while a request is under way /permissions changes nothing, and says so', async () => {
+test('while a request is under way /permissions changes nothing, and reports that', async () => {
   const { open, opened } = gate();
   const { source, model, lines, isIdle, changes, shows } = await talk(during(() => opened, 'ok'));
   source.submit('go', false);

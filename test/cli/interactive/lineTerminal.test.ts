@@ -52,7 +52,7 @@ test('it asks once until something else is written, and each line begins a row o
   terminal.close();
 });
 
-test('it does not ask while nobody is waited for, and asks as soon as somebody is', () => {
+test('it shows no prompt while no input is awaited, and shows one as soon as it is', () => {
   const { terminal, view, shown } = lines();
   view.isAwaiting = false;
   expect(shown()).toBe('');

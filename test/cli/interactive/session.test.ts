@@ -300,7 +300,7 @@ describe('sessions', () => {
   });
 });
 
-test('/rename gives the session the title of its line, says what it needs, and refuses a title that the lists cannot show', async () => {
+test('/rename gives the session the title of its line, explains its use, and refuses a title that the lists cannot show', async () => {
   const { made, session, source, shows } = await talk('hello');
   source.submit('/rename', false);
   await shows('/rename takes the title');
@@ -344,7 +344,7 @@ test('a session continues with another model, shows its rules, and is written as
   await session.closeAgent();
 });
 
-test('! runs a command of the person and tells the model with the next message, and @ attaches files', async () => {
+test('! runs a command of the person and adds its output to the next message, and @ attaches files', async () => {
   const { made, source, lines, shows, isIdle, model } = await talk('first', 'second', 'third');
   await writeFile(join(made.cwd, 'a.txt'), 'alpha\n');
   source.submit('!echo here; exit 3', false);

@@ -179,7 +179,7 @@ describe('a session that is opened again with another agent', () => {
     await shows('no model was called yet');
   });
 
-  test('tells of files and servers that do not count if its servers were started anew, and not after another change', async () => {
+  test('lists files and servers that do not count if its servers were started anew, and not after another change', async () => {
     const on = await agentOf([]);
     const { source, shows, lines, made } = await talkWith(on, undefined);
     const { remade } = made;

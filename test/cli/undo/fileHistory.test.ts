@@ -41,7 +41,7 @@ describe('a content', () => {
     expect((await new FileHistory(directory).keep('m', place)).kind).toBe('unkept');
   });
 
-  test('is given back byte by byte, and not if it is gone, damaged or of another request', async () => {
+  test('is returned byte by byte, and not if it is gone, damaged or of another request', async () => {
     const history = new FileHistory(directory);
     const bytes = Buffer.from([0, 1, 255, 13, 10]);
     const state = await history.keep('m', await file('a', bytes));

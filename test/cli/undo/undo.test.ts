@@ -64,7 +64,7 @@ describe('/undo', () => {
     expect(await textOf('a.txt')).toBe('one\n');
   });
 
-  test('takes back the files alone and tells the model, or the conversation alone', async () => {
+  test('takes back only the files, with a note to the model, or only the conversation', async () => {
     const { types, ask, at, users, notes } = await undoing([
       write('a.txt', 'a\n'),
       'ok',
@@ -97,7 +97,7 @@ describe('/undo', () => {
     expect(await textOf('a.txt')).toBe('one\n');
   });
 
-  test('says which commands ran, because what they changed is not known', async () => {
+  test('lists the commands that ran, because their changes are not recorded', async () => {
     const { types, ask, at } = await undoing([[call('b', 'Bash', { command: 'echo x > made.txt' })], 'ok']);
     await ask('run');
     const output = await types('/undo');
@@ -159,7 +159,7 @@ describe('a file that changed since', () => {
     expect(users()).toEqual([]);
   });
 
-  test('that stays is offered again, and the model is not told that it was taken back', async () => {
+  test('that stays is offered again, and the note to the model does not list it', async () => {
     const { types, textOf, notes } = await changed();
     await types('/undo files');
     await types('n');
@@ -199,7 +199,7 @@ describe('a file that changed since', () => {
     expect(await types('/rewind 2')).toContain('a.txt was also changed by somebody else');
     await types('nothing');
     expect(await textOf('a.txt')).toBe('2\nmine\n');
-    // The last request alone is known to be the agent's.
+    // Only the last request is the agent's without doubt.
     await types('/undo');
     expect(await textOf('a.txt')).toBe('1\nmine\n');
   });
@@ -232,8 +232,8 @@ describe('a file that changed since', () => {
   });
 });
 
-describe('what is kept of a file', () => {
-  test('are its bytes and its mode, whatever it contains', async () => {
+describe('the kept copy of a file', () => {
+  test('has its bytes and its mode, whatever they are', async () => {
     const { types, ask, at } = await undoing([read('x.sh'), edit('x.sh', 'one', '1'), 'ok']);
     const bytes = Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from('#!/bin/sh\r\none\n')]);
     await writeFile(at('x.sh'), bytes);

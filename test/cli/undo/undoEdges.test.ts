@@ -37,7 +37,7 @@ describe('a plan', () => {
     ['MultiEdit', 'succeeded', { file_path: 'b.txt', edits: [{ old_string: 'one', new_string: '1' }] }],
     ['Edit', 'failed', { file_path: 'b.txt', old_string: 'nothing', new_string: '1' }],
     ['Read', 'succeeded', { file_path: 'b.txt' }],
-  ])('says of a %s without a record that %s whether its file is lost', async (name, outcome, args) => {
+  ])('reports of a %s without a record that %s whether its file is lost', async (name, outcome, args) => {
     const talk = await undoing([read('b.txt'), [call('c', name, args)], 'ok']);
     await writeFile(talk.at('b.txt'), 'one\n');
     await talk.ask('go');
@@ -98,7 +98,7 @@ describe('a plan', () => {
     expect([unchanged, changedSince.map(({ name, isMixed }) => [name, isMixed])]).toEqual([[], [['a.txt', true]]]);
   });
 
-  test('takes no message that steered a request for a request', async () => {
+  test('does not count a message that steered a request as a request', async () => {
     const talk = await undoing([write('a.txt', 'a\n'), 'ok']);
     await talk.ask('go');
     const log = talk.conversation.log();
@@ -129,7 +129,7 @@ describe('a plan', () => {
     expect((await planOf(talk)).lost.map(({ name }) => name)).toEqual(['a.txt']);
   });
 
-  test('cannot restore what is no file any more, and says why', async () => {
+  test('does not restore over a path that is no longer a file, and reports the reason', async () => {
     const talk = await undoing([read('a.txt'), edit('a.txt', 'one', '1'), 'ok']);
     await writeFile(talk.at('a.txt'), 'one\n');
     await talk.ask('go');
@@ -197,7 +197,7 @@ describe('a file that is restored', () => {
   });
 });
 
-describe('what is said', () => {
+describe('the report of an undo', () => {
   test('of commands names three, and the number of the others', async () => {
     for (const [count, rest] of [
       [3, ''],
@@ -212,7 +212,7 @@ describe('what is said', () => {
     }
   });
 
-  test('to the model is said only if the conversation goes on, and a version of the agent is no copy of the person', async () => {
+  test('reaches the model only if the conversation continues, and a version of the agent is no copy of the person', async () => {
     const talk = await undoing([read('a.txt'), edit('a.txt', 'one', '1'), 'ok']);
     await writeFile(talk.at('a.txt'), 'one\n');
     await talk.ask('go');
@@ -308,7 +308,7 @@ describe('an answer', () => {
   });
 });
 
-test('a tool works as without its record where the history cannot be written, and undo says that it is not kept', async () => {
+test('a tool works as without its record where the history cannot be written, and undo reports that no record is kept', async () => {
   const talk = await undoing([read('a.txt'), edit('a.txt', 'one', '1'), 'ok']);
   await mkdir(join(talk.root, 'sessions'), { recursive: true });
   await writeFile(talk.history.directory, 'no directory');

@@ -102,7 +102,7 @@ describe('a test of the path', () => {
 });
 
 describe('a log with an entry of which the page has only the beginning', () => {
-  it('is neither saved, forked nor made into a test up to that entry, and the page says why', async () => {
+  it('is neither saved, forked nor made into a test up to that entry, and the page shows the reason', async () => {
     const { server, exportLog, forkHere, exportTest, saved, announcement, moveTo, last, conversations } =
       await openPage('c');
     const at = last.value + 1;
@@ -125,7 +125,7 @@ describe('a log with an entry of which the page has only the beginning', () => {
 });
 
 describe('files that are dropped', () => {
-  it('are opened although another one cannot be read, and that is said', async () => {
+  it('are opened although another one cannot be read, and the page reports that', async () => {
     const { announcement, conversations } = await pageBench();
     const { openFiles } = await import('../../../inspector/state/logFiles.ts');
     const file = (name: string, text: () => Promise<string>) => ({ name, text }) as unknown as File;

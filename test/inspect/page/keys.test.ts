@@ -247,7 +247,7 @@ describe('a key on a card', () => {
     expect(effect(page)).toEqual(expected);
   });
 
-  it.each(['help', 'redactions', 'the past'])('a acts on none behind %s', async (what) => {
+  it.each(['help', 'redactions', 'the past'])('a acts on no card while %s is shown', async (what) => {
     const { press, showCards, server, helpIsOpen, redactionsAreOpen, moveTo } = await keyboard();
     showCards();
     if (what === 'help') helpIsOpen.value = true;

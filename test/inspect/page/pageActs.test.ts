@@ -106,7 +106,7 @@ describe('a decision', () => {
   } as const;
 
   it.each(Object.entries(ACTIONS))(
-    'is told to the server once, and its receipt closes what was typed: %s',
+    'is sent to the server once, and its receipt closes the typed answer: %s',
     async (_, [answer, words]) => {
       const { server, cards, decide, editing, giving, sent, announcement } = await openPage();
       const [card] = cards();
@@ -128,7 +128,7 @@ describe('a decision', () => {
     },
   );
 
-  it.each(Object.entries(RECEIPTS))('with the receipt %s says "%s"', async (receipt, words) => {
+  it.each(Object.entries(RECEIPTS))('with the receipt %s shows "%s"', async (receipt, words) => {
     const { server, cards, decide, sent } = await openPage();
     const [card] = cards();
     if (!card) throw new Error('expected a card');
@@ -225,7 +225,7 @@ describe('a decision', () => {
 });
 
 describe('a settlement', () => {
-  it.each([{ ran: null }, { didNotRun: true }, { retry: true }] as const)('is told to the server: %j', async (how) => {
+  it.each([{ ran: null }, { didNotRun: true }, { retry: true }] as const)('is sent to the server: %j', async (how) => {
     const { server, cards, settle, announcement } = await openPage();
     const [card] = cards();
     if (!card) throw new Error('expected a card');

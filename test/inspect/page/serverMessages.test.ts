@@ -64,7 +64,7 @@ describe('records that are missing', () => {
     expect(conversations.value.get('a')?.status).toBe('idle');
   });
 
-  it('from before the page was open are told when it connects', async () => {
+  it('from before the page was open are announced when it connects', async () => {
     const { server, announcement } = await pageBench();
     server.greet();
     expect(announcement.value).toBe('');
@@ -91,7 +91,7 @@ describe('a conversation of the server', () => {
     });
   });
 
-  it('of an app, or of a sub-agent, is known as such', async () => {
+  it('of an app, or of a sub-agent, is marked as such', async () => {
     const { server, conversations } = await connectedPage();
     const parent = { conversation: 'a', callId: 'call_1' };
     server.say(

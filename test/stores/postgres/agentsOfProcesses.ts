@@ -145,7 +145,7 @@ describe('agents over one database', () => {
       expect([(await one.ask('GET', '/c')).status, (await two.ask('GET', '/c')).status]).toEqual([404, 404]);
     });
 
-    test('decides and resumes, and a second decision is told that it came second', async () => {
+    test('decides and resumes, and a second decision gets the receipt duplicate', async () => {
       const replies = [[call('c1', 'pay'), finish('tool-calls')], 'Paid.'] as const;
       const [one, two] = [processOf(scripted(replies), { tools: [pay] }), processOf(scripted([]), { tools: [pay] })];
       await one.ask('POST', '', { id: 'c' });

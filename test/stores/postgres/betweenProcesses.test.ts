@@ -75,7 +75,7 @@ describe('a hint', () => {
     expect(sent).toHaveLength(1);
   });
 
-  test('that cannot be sent, and one that nobody of the library has sent, change nothing', async () => {
+  test('that cannot be sent, and a foreign one, change nothing', async () => {
     const received: Hint[] = [];
     let notified = (_: { payload?: string }): void => {};
     const on = (event: string, listener: typeof notified) => {

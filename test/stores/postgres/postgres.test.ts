@@ -160,23 +160,26 @@ describe('a process', () => {
     test.each([
       ['was stored', afterwards, 'done', 1],
       ['was not stored', never, 'store_conflict', 0],
-    ])('and that %s is told so after another process has taken the conversation', async (_, first, code, length) => {
-      const store = storeOf(
-        losing(is.append, async (text, send) => {
-          try {
-            return await first(text, send);
-          } finally {
-            await endLeases();
-            const taken = await storeOf().open('c');
-            await taken.append([notice('c', length)], length);
-          }
-        }),
-      );
-      const handle = await store.open('c');
-      expect(await codeOf(() => handle.append([notice('c', 0)], 0))).toBe(code);
-      expect(await codeOf(() => handle.append([notice('c', length + 1)], length + 1))).toBe('store_conflict');
-      expect(await codeOf(() => handle.append([notice('c', length)], length))).toBe('store_conflict');
-    });
+    ])(
+      'and that %s ends accordingly after another process has taken the conversation',
+      async (_, first, code, length) => {
+        const store = storeOf(
+          losing(is.append, async (text, send) => {
+            try {
+              return await first(text, send);
+            } finally {
+              await endLeases();
+              const taken = await storeOf().open('c');
+              await taken.append([notice('c', length)], length);
+            }
+          }),
+        );
+        const handle = await store.open('c');
+        expect(await codeOf(() => handle.append([notice('c', 0)], 0))).toBe(code);
+        expect(await codeOf(() => handle.append([notice('c', length + 1)], length + 1))).toBe('store_conflict');
+        expect(await codeOf(() => handle.append([notice('c', length)], length))).toBe('store_conflict');
+      },
+    );
 
     test('and that was stored, with a refused judgement, ends the handle: whoever opens the log next has its entries', async () => {
       const [appends, fences] = [losing(is.append, afterwards), losing(is.fence, () => Promise.reject(diskFull()))];

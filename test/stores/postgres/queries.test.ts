@@ -350,7 +350,7 @@ describe('an act that another process is asked for', () => {
     expect(ended.map(([, value]) => value)).toEqual([7]);
   });
 
-  it('is asked for at once when a hint says that it is answered, and not for that of another act', async () => {
+  it('is read at once after a hint about it, and not after a hint about another act', async () => {
     let isAnswered = false;
     const { acts, ask, ended } = asking(() => ({ ...OPEN, answer: isAnswered ? '{"value":1}' : null }));
     ask();

@@ -206,7 +206,7 @@ describe('live signals of a holder', () => {
   });
 });
 
-describe('who begins to follow a reply', () => {
+describe('a follower that joins during a reply', () => {
   const PIECES = ['a', 'b', 'c', 'd'];
   const TIMES = PIECES.flatMap((_, second) => PIECES.slice(0, second + 1).map((__, first) => [first, second] as const));
 
@@ -269,7 +269,7 @@ function following() {
 
 describe('followers of conversations', () => {
   const MOMENTS = ['before its first item', 'while it waits for an item', 'while another one follows'] as const;
-  it.each(MOMENTS)('one that stops %s ends at once, and the other one goes on', async (moment) => {
+  it.each(MOMENTS)('a follower that stops %s ends at once, and the other follower continues', async (moment) => {
     const { followers } = following();
     const other = moment === 'while another one follows' ? followers.follow('a', 1) : undefined;
     const waiting = other?.next();
@@ -476,7 +476,7 @@ describe('the lease of a process without a database', () => {
     ['neither', undefined, false, 1],
     ['neither, while a lost answer is looked into', undefined, true, 0],
   ])(
-    'is given up where the database denies its number, unless the number changes during %s',
+    'is lost where the database denies its number, unless the number changes during %s',
     async (_, during, isFencing, times) => {
       const lose = vi.fn();
       const holder = { id: 'c', epoch: 1, isFencing, liveFeed: undefined, lose, close: async () => undefined };

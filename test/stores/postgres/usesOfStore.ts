@@ -45,7 +45,7 @@ describe('the opening of a log with an unusual name in PostgreSQL', () => {
   beforeAll(() => store.list());
   afterAll(() => store.close());
 
-  test('says how long it is and who holds it', async () => {
+  test('has its length and its holder', async () => {
     const handle = await store.open('state');
     expect(await store.stateOf('state')).toEqual({ length: 0, isHeld: true });
     await handle.append(notices('state', 0, 2), 0);

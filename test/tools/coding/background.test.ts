@@ -82,7 +82,7 @@ describe.skipIf(!hasProc)('a command in the background', () => {
     await agent.close();
   });
 
-  it('is ended by KillBash with all that it started, and the rest of its output is given', async () => {
+  it('is ended by KillBash with all that it started, and the rest of its output is returned', async () => {
     const { agent, ask, start } = await opened();
     const id = await start("echo $$ > g; echo up; trap '' TERM; sleep 1000 & sleep 1000");
     const group = await numberIn(join(cwd, 'g'));
@@ -162,7 +162,7 @@ describe.skipIf(!hasProc)('a command in the background', () => {
     await agent.close();
   });
 
-  it('stays known after its end, until 64 others have ended and another one starts', async () => {
+  it('is kept after its end, until 64 others have ended and another one starts', async () => {
     const { agent, start, find } = await opened();
     const ids: string[] = [];
     for (let count = 0; count < 68; count += 1) {

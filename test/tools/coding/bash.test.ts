@@ -70,7 +70,7 @@ describe('the result of a command', () => {
     expect((await bash('true', { timeoutMs: 0 })).status).toBe('invalid');
   });
 
-  it('a missing working directory is an error that says so', async () => {
+  it('a missing working directory is an error that names it', async () => {
     expect(await call(join(on.root, 'gone'), 'Bash', { command: 'pwd' })).toMatchObject({ code: 'not_found' });
   });
 });

@@ -31,7 +31,7 @@ const ENDS: readonly (readonly [end: Known, notes: readonly string[], words: str
 ];
 
 describe('the end of a command', () => {
-  it.each(ENDS)('%j is told in the foreground and in the background', (end, notes, words) => {
+  it.each(ENDS)('%j is described in the foreground and in the background', (end, notes, words) => {
     expect(endNotes(end, 1_499.6)).toEqual(notes);
     expect(endText({ end, timeoutMs: 1_499.6 })).toBe(words);
   });
@@ -40,7 +40,7 @@ describe('the end of a command', () => {
     [undefined, 'still running'],
     [{ kind: 'stopped' }, 'it was stopped'],
     [{ kind: 'not_started', why: 'no bash' }, 'bash could not be started: no bash'],
-  ])('%j is told in the background alone', (end, words) => {
+  ])('%j is described in the background only', (end, words) => {
     expect(endText({ end, timeoutMs: Number.POSITIVE_INFINITY })).toBe(words);
   });
 });
@@ -91,7 +91,7 @@ describe('a command in the background', () => {
     `there is no background command ${id}. A command ends when the conversation is closed or the program ends: ` +
     `if this one began before that, it is gone with its output and has to be started again. ${others}`;
 
-  it('that is not known is answered with the commands that run in this conversation, each shortened', async () => {
+  it('with an unknown id is answered with the commands that run in this conversation, each shortened', async () => {
     const { ask, context, output, kill, start } = opened();
     for (const tool of [output, kill])
       expect(await ask(tool, { bash_id: 'x' })).toMatchObject({
@@ -122,7 +122,7 @@ describe('a command in the background', () => {
     expect((await ask(output, args)).status === 'invalid').toBe(!isValid);
   });
 
-  it('is waited for until it ends, its time is up, or the call is cancelled, and the signal and the timer are released', async () => {
+  it('is awaited until it ends, its time is up, or the call is cancelled, and the signal and the timer are released', async () => {
     const { ask, context, output, start } = opened();
     const command = start('sleep 1000');
     const stop = new AbortController();
@@ -148,7 +148,7 @@ describe('a command in the background', () => {
     expect(await ask(output, { ...args, waitMs: 60_000 })).toMatchObject({ content: '[ended: it was stopped]' });
   });
 
-  it('tells who watches of its start and its end, until they leave', async () => {
+  it('reports its start and its end to watchers, until they leave', async () => {
     const { commands, start } = opened();
     const changes: string[] = [];
     const leave = commands.watch(({ command, isRunning }) => changes.push(`${command} ${isRunning}`));

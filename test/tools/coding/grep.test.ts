@@ -140,7 +140,7 @@ describe.each(ENGINES)('Grep with $engine', ({ path }) => {
     expect(await found({ pattern: '^needle$' })).toEqual(['big.txt:200001: needle']);
   });
 
-  it('the error says that lookaround and backreferences are unsupported', async () => {
+  it('the error explains that lookaround and backreferences are unsupported', async () => {
     for (const pattern of ['hello(?=;)', '(?!x)hello', '(?<=c)hello', '(l)\\1']) {
       const { code, text } = await grep({ pattern });
       expect({ pattern, code }).toEqual({ pattern, code: 'invalid_arguments' });

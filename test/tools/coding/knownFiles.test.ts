@@ -38,7 +38,7 @@ describe('files that were read', () => {
     expect(codeOf(files, 'c0', '/b')).toBeUndefined();
   });
 
-  it('a file that is read again is known in its current state only', () => {
+  it('a file that is read again counts as read in its current state only', () => {
     const files = new KnownFiles();
     files.markSeen('c', '/a', 'old');
     files.markSeen('c', '/a', 'new');

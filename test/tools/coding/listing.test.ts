@@ -16,7 +16,7 @@ describe('a list', () => {
     );
   });
 
-  it('that is empty says so first', () => {
+  it('that is empty begins with [nothing]', () => {
     expect(listing([], options)).toBe('[nothing]');
     const notes = ['x'];
     expect(listing([], { ...options, notes })).toBe('[nothing]\n[x]');

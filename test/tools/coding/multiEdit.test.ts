@@ -53,7 +53,7 @@ describe('MultiEdit', () => {
     expect(await content()).toBe('1\n2\n3\n');
   });
 
-  it('makes none where one of them cannot be made, and says which', async () => {
+  it('makes none if an edit cannot be made, and names that edit', async () => {
     await readFirst('a\nb\nb\n');
     for (const [pairs, code, text] of [
       [

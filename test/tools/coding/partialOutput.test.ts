@@ -30,7 +30,7 @@ async function cancelledAfter(printing: string, options: Partial<AgentOptions> =
 }
 
 describe.skipIf(!hasProc)('a command that is cancelled', () => {
-  it('INV-6 has what it printed in its result, after the words about the cancel, and the model is told', async () => {
+  it('INV-6 has what it printed in its result, after the words about the cancel, and the model receives it', async () => {
     const { agent, conversation, model, group } = await cancelledAfter('echo one; echo two >&2');
     expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 cancelled cancelled']);
     expect(resultText(conversation.log(), 'c1')).toBe(`${CANCELLED}What it had printed until then:\none\ntwo`);

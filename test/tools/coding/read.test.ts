@@ -39,7 +39,7 @@ describe('Read', () => {
     expect((await read({ offset: 4, limit: 2 })).text).toBe('  4 | line 4\n  5 | line 5');
   });
 
-  it('it returns 2,000 lines by default, and more if limit says so', async () => {
+  it('it returns 2,000 lines by default, and more with a higher limit', async () => {
     await bench.write('a.txt', counted(2_500));
     const lines = (await read({})).text.split('\n');
     expect(lines).toHaveLength(2_001);

@@ -30,7 +30,7 @@ const code = (source: unknown, outputs: unknown[] = []) => ({ cell_type: 'code',
 const notebook = (cells: unknown[], more: object = {}) => JSON.stringify({ nbformat: 4, cells, ...more }, null, 1);
 
 describe('a PDF file', () => {
-  it('is given as a file with its bytes, by its content and not its name', async () => {
+  it('is returned as a file with its bytes, by its content and not its name', async () => {
     await bench.write('docs/a.pdf', PDF);
     await bench.write('b.pdf', 'only text\n');
     expect((await read('docs/a.pdf')).content).toEqual([
@@ -43,7 +43,7 @@ describe('a PDF file', () => {
   it.each([
     ['%PDF-1.7\n', 'the PDF file f is larger than 10485760 bytes, and is not shown'],
     ['\x89PNG\r\n\x1a\n', 'the image f is larger than 10485760 bytes, and is not shown'],
-  ])('or an image (%j) is given up to 10 MiB, and refused above', async (head, why) => {
+  ])('or an image (%j) is returned up to 10 MiB, and refused above', async (head, why) => {
     const file = (bytes: number) => Buffer.concat([Buffer.from(head, 'latin1'), Buffer.alloc(bytes - head.length)]);
     await bench.write('f', file(10 * 1_048_576));
     expect((await read('f')).code).toBeUndefined();
@@ -68,7 +68,7 @@ describe('a PDF file', () => {
 });
 
 describe('a notebook', () => {
-  it('is given as its cells with what they printed', async () => {
+  it('is returned as its cells with their output', async () => {
     const outputs = [
       { output_type: 'stream', name: 'stdout', text: ['1\n', '2\n'] },
       { output_type: 'display_data', data: { 'text/plain': '<Figure>', 'image/png': 'AAAA' } },
@@ -81,12 +81,12 @@ describe('a notebook', () => {
     );
   });
 
-  it('is given by the lines of its file with offset or limit, so that it can be changed', async () => {
+  it('is returned as the lines of its file with offset or limit, so that it can be changed', async () => {
     await bench.write('n.ipynb', notebook([code('x')]));
     expect((await read('n.ipynb', { limit: 1 })).content).toMatch(/^ {2}1 \| \{\n\[lines 1 to 1; more follow/);
   });
 
-  it('that is broken, or another file with that name, is given as the text that it is', async () => {
+  it('that is broken, or another file with that name, is returned as text', async () => {
     for (const source of ['{"cells":', '[]', '{"cells":[]}', '{"nbformat":4,"cells":[1]}', 'text']) {
       await bench.write('n.ipynb', source);
       expect((await read('n.ipynb')).content).toBe(`  1 | ${source}`);
@@ -155,7 +155,7 @@ describe('a notebook', () => {
     );
   });
 
-  it('is known by its name in any case, and with offset alone is given by its lines', async () => {
+  it('is recognized by its name in any case, and with offset only is returned as lines', async () => {
     await bench.write('N.IPYNB', notebook([code('x')]));
     expect((await read('N.IPYNB')).content).toBe('[cell 1: code]\nx');
     expect((await read('N.IPYNB', { offset: 2 })).content).toMatch(/^ {2}2 \| /);

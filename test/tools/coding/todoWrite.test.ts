@@ -47,7 +47,7 @@ it('a list without open steps is not shown when the session is opened again', ()
   expect(openedPlanLines([])).toEqual([]);
 });
 
-it('what is no list shows nothing, and a step cannot drive the terminal', () => {
+it('a value that is no list shows nothing, and a step cannot drive the terminal', () => {
   for (const args of [
     null,
     {},

@@ -45,7 +45,7 @@ describe('addresses', () => {
     );
   });
 
-  it('what leads to this machine is refused before anything is sent, as a number, a name, or in another form', async () => {
+  it('an address of this machine is refused before anything is sent, as a number, a name, or in another form', async () => {
     const { port, requests } = await site(html('secret'));
     for (const host of [
       '127.0.0.1',
@@ -161,7 +161,7 @@ describe('redirects', () => {
 });
 
 describe('a page', () => {
-  it('is given as text with its title, address and status, and a failure keeps its text', async () => {
+  it('is returned as text with its title, address and status, and a failure keeps its text', async () => {
     const page = html(
       '<title>T</title><h1>Head</h1><p>One <b>two</b><br>three <a href="/x">link</a></p><script>no()</script>',
     );
@@ -219,7 +219,7 @@ describe('a page', () => {
     expect(headers).toMatchObject({ connection: 'close' });
   });
 
-  it('that does not come is given up when the call is cancelled', async () => {
+  it('that does not arrive is no longer awaited after a cancel of the call', async () => {
     const { at, network, requests } = await site(() => undefined);
     const stop = new AbortController();
     const running = fetched(network, at('/'), {}, stop.signal);

@@ -93,7 +93,7 @@ describe('the status of a page', () => {
     [404, 'http_404'],
     [500, 'http_500'],
     [599, 'http_599'],
-  ])('%i has the code %s, and its text is given', async (status, code) => {
+  ])('%i has the code %s, and its text is returned', async (status, code) => {
     expect(await shown({ 'content-type': 'text/plain' }, 'words', {}, status)).toEqual({ code, text: 'words' });
   });
 
@@ -229,7 +229,7 @@ describe('a page that is not reached', () => {
     ]);
   });
 
-  it('is given up after 30 s, with or without an address, and nothing waits for it any more', async () => {
+  it('ends after 30 s, with or without an address, and nothing waits for it afterwards', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
     const network = { resolve: () => new Promise<never>(() => undefined), isAllowed: isPublicAddress };

@@ -49,7 +49,7 @@ describe('the place that a path leads to', () => {
     expect(await leads(path, links)).toBe(place);
   });
 
-  it('is behind 40 links at most', async () => {
+  it('is reached over at most 40 links', async () => {
     const chain = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, at) => [`/w/l${at}`, `l${at + 1}`]));
     expect([await leads('l0', chain(40)), await leads('l0', chain(41))]).toEqual(['/w/l40', 'ELOOP']);
@@ -166,7 +166,7 @@ describe('places inside the root', () => {
     }
   });
 
-  it('an absolute path into the root is accepted, also if the root was given by a link', async () => {
+  it('an absolute path into the root is accepted, also if the root is a link', async () => {
     await bench.write('sub/a.txt', 'text\n');
     const alias = `${bench.root}-alias`;
     await symlink(bench.root, alias);
