@@ -103,7 +103,7 @@ describe('an entry without the fields of its type', () => {
     await agent.close();
   });
 
-  test('whatever one field of an entry holds, opening and the past answer, or say that the log is corrupt', async () => {
+  test('whatever one field of an entry holds, opening and the past return, or reject the log as corrupt', async () => {
     const wrong: string[] = [];
     let refused = 0;
     const ends = [words, ...sampleEntries('c').map((entry) => ({ ...entry, seq: 2 }) as LogEntry)];

@@ -121,7 +121,7 @@ test('code of a project is loaded only if the command line or a trusted file of 
   expect(await modelOf({ model: 'm', provider: 'a-provider' })).toMatchObject({ provider: 'config/runchart' });
 });
 
-test('a package that is no provider, and a provider that does not exist, are errors that say what is possible', async () => {
+test('a package that is no provider, and a provider that does not exist, are errors that list the possible ones', async () => {
   await installed('config/runchart', 'two', 'export const createOther = () => undefined;');
   await write('config/runchart/node_modules/none/package.json', '{"main":"./main.cjs"}');
   await write('config/runchart/node_modules/none/main.cjs', 'module.exports = {};');

@@ -170,7 +170,7 @@ describe('patterns and brace forms', () => {
 });
 
 describe('computed words', () => {
-  it('they are known if bash can make exactly one path of them', async () => {
+  it('they are resolved if bash can make exactly one path of them', async () => {
     const options: PermissionOptions = { allow: ['bash(cat *)'], deny: ['read(./secrets/**)'] };
     // biome-ignore lint/suspicious/noTemplateCurlyInString: bash reads it
     const lines = ['cat $PWD/secrets/key', 'cat "${PWD}/secrets/key"', 'cat $(pwd)/secrets/key'];

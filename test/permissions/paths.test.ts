@@ -25,7 +25,7 @@ describe('files that patterns hide below a directory', () => {
     [max + 1, 1, undefined],
     [max + 1, 3, undefined],
     [max + 100, 40, undefined],
-  ])('they are known for %i files in %i directories: %j', async (files, directories, hiddenCount) => {
+  ])('they are listed for %i files in %i directories: %j', async (files, directories, hiddenCount) => {
     const root = await realpath(await mkdtemp(join(tmpdir(), 'runchart-hidden-')));
     onTestFinished(() => rm(root, { recursive: true, force: true }));
     for (let at = 0; at < directories; at++) await mkdir(join(root, `${at}`));

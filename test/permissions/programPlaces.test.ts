@@ -1,5 +1,5 @@
 /**
- * Every option of a known program that names a directory to work in or a file to run, in each form in which the program
+ * Every option of a listed program that names a directory to work in or a file to run, in each form in which the program
  * takes it. Invariant: outside of the working directory such a command is asked about although a pattern allows the
  * program; inside it is not.
  */
@@ -65,7 +65,7 @@ const lines = (name: string, { letters = '', long = '', runs }: Program, place: 
     .flatMap((option) => (option === '' ? [] : [`${name} --${option} ${place}`, `${name} --${option}=${place}`])),
   ...(runs ? [`${name} ${place}`] : []),
 ];
-/** One of the names of a program is tried with all options; for the others, one option shows that they are known. */
+/** One of the names of a program is tried with all options; for the others, one option shows that they are listed. */
 const rows = PROGRAMS.flatMap((program) =>
   program.names.split(' ').map((name, at): [name: string, Program] => {
     const { letters, long, runs } = program;

@@ -168,7 +168,7 @@ describe('a runner', () => {
   });
 });
 
-describe.runIf(sandboxStatus().kind !== 'none')('names that are known only when the line runs', () => {
+describe.runIf(sandboxStatus().kind !== 'none')('names that only the running line determines', () => {
   const both = async (command: string, options: PermissionOptions = {}) => {
     const { outcome, sandboxed } = await permissions(options).explain('Bash', { command }, ws);
     return [outcome, sandboxed?.outcome];

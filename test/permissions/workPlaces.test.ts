@@ -1,5 +1,5 @@
 /**
- * Options of known programs that change the directory or name a file to run. Invariant: a pattern for such a program
+ * Options of listed programs that change the directory or name a file to run. Invariant: a pattern for such a program
  * means the project's own. A command that works outside the working directory, or runs a file from there, requires
  * approval.
  */

@@ -80,7 +80,7 @@ describe('readAnswer', () => {
     }
   });
 
-  it('takes an answer without known fields', () => {
+  it('takes an answer with only unknown fields', () => {
     for (const phase of PHASES) expect(read(phase, { note: 1 })).toEqual({ note: 1 });
   });
 });

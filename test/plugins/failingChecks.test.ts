@@ -61,7 +61,7 @@ function isBlocked(log: readonly LogEntry[], code: string): void {
 }
 
 describe.each(FAULTS)('a check that %s', (_, fault, ms) => {
-  it.each(PLACES)('as %s blocks its call, whatever other plugins and the tool say', async (_place, make) => {
+  it.each(PLACES)('as %s blocks its call, whatever other plugins and the tool answer', async (_place, make) => {
     const broken = checking('broken', make(fault));
     const allows = checking('allows', { before: async () => ({ decision: 'allow' }) });
     for (const plugins of [[broken], [allows, broken], [broken, allows]])

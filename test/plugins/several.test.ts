@@ -51,7 +51,7 @@ describe('of two plugins', () => {
     }
   });
 
-  it('that have something to say of a summary, the instructions of both count, and the first block', async () => {
+  it('that both answer before a summary, the instructions of both count, and the first block', async () => {
     const long = 'x'.repeat(1_200);
     const compacting = async (...answers: object[]) => {
       const model = scripted([long, long, 'Summary', 'ok'], { contextWindow: 1_000, maxOutputTokens: 0 });
@@ -150,7 +150,7 @@ describe('a call', () => {
     expect(details).toMatchObject([{ plugin: 'p2', phase: 'beforeToolExecute' }]);
   });
 
-  it('that waits with arguments of a plugin runs with these, also where the plugin does not say them again', async () => {
+  it('that waits with arguments of a plugin runs with these, also if the plugin does not return them again', async () => {
     const once: Phases = { beforeToolExecute: ({ decision }) => (decision ? undefined : { args: { m: 'b' } }) };
     const echo = echoTool('echo', { needsApproval: true });
     const { conversation } = await run(plugins(once), { tools: [echo.tool] });

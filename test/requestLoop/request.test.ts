@@ -133,7 +133,7 @@ describe('a request', () => {
     expect(sessionTotalUsage).toMatchObject({ inputTokens: 7, outputTokens: 7, cachedInputTokens: 0, costUsd: null });
   });
 
-  it('3.6: with prices the total has its cost, that of sub-agents included; what those say is not streamed', async () => {
+  it('3.6: with prices the total has its cost, that of sub-agents included; the text of sub-agents is not streamed', async () => {
     const prices = { input: 1_000_000, output: 0 };
     const submit = call('s1', 'submit_result', { result: 'done' });
     const replies = [

@@ -26,7 +26,7 @@ it('a logger receives a fact for each entry, in order, each with its conversatio
   expect(new Set(facts.map(({ conversation }) => conversation))).toEqual(new Set(['c']));
 });
 
-it('facts say how a run went: its tools, retries, suspensions, decisions and its end, with their levels', async () => {
+it('facts describe a run: its tools, retries, suspensions, decisions and its end, with their levels', async () => {
   const { logger, at } = kept();
   const failing = new ModelError({ code: 'server' });
   const replies = [

@@ -408,7 +408,7 @@ describe('calls', () => {
     ]);
   });
 
-  it('toolCallsPerTurn: excess calls are not run, and their results say so', async () => {
+  it('toolCallsPerTurn: excess calls are not run, and their results contain the reason', async () => {
     const echo = echoTool();
     const on = await bench({
       replies: [[call('c1', 'echo', { m: 'a' }), call('c2', 'echo', { m: 'a' })], 'x'],

@@ -175,7 +175,7 @@ class Life {
 const SEEDS = Array.from({ length: volume.rowLives }, (_, seed) => seed);
 const STEPS = 25;
 
-describe('a list is what the logs say', () => {
+describe('a list has the rows of the logs', () => {
   test.each(SEEDS)(
     'after each step of two stores and of other programs: seed %i',
     { timeout: 60_000 },

@@ -176,7 +176,7 @@ describe('a run', () => {
 
 describe('slots', () => {
   const sessionCount = proves ? 10_000 : 2_000;
-  it(`${sessionCount} conversations are known and at most 200 open at once`, async () => {
+  it(`${sessionCount} conversations are listed and at most 200 open at once`, async () => {
     const { shared, store, agent } = place();
     let next = 0;
     const visitor = async (): Promise<void> => {

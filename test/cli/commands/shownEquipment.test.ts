@@ -91,7 +91,7 @@ describe('/agents and /skills', () => {
     ]);
   });
 
-  test('say where to describe one, also above files that cannot be used', () => {
+  test('name the place of a new one, also above files that cannot be used', () => {
     const none = equipment([], { problems });
     expect(shown(agentLines(none))).toEqual(['there is no agent: .runchart/agents/NAME.md describes one', ...problems]);
     expect(shown(skillLines(none))).toEqual([
