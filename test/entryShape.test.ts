@@ -92,6 +92,18 @@ describe('an entry without the fields of its type', () => {
     }
   });
 
+  test('earlier messages are those of a user, an assistant or a tool; another role is corrupt', () => {
+    const withEarlier = (message: object) => [
+      conversation('c'),
+      stamped('c', 1, { type: 'history', messages: [message] } as never),
+    ];
+    const content = [{ type: 'text', text: 'before' }];
+    expect(pastOf(withEarlier({ role: 'assistant', content, toolCalls: [] })).messages).toHaveLength(1);
+    for (const role of ['system', 'constructor', '', 5]) {
+      expect(() => pastOf(withEarlier({ role, content }))).toThrow(/entry 1 \(history\) .* its messages is /);
+    }
+  });
+
   test('a conversation with one is refused as corrupt, by number, type and field, and is left as it was', async () => {
     const { store, path } = await place();
     await write(store, 'c', [conversation('c'), notice('c', 1)]);

@@ -40,4 +40,23 @@ describe('after a failed append', () => {
     const after = loseEnd({ context, event } as unknown as Parameters<typeof loseEnd>[0]);
     expect(after).toMatchObject({ durable: false, counters: { ...counters, tokens: 30, costUsd: 1 } });
   });
+
+  it.each([
+    ['whose suspension was lost with the end does not wait', 'tool-suspended', []],
+    ['whose suspension was stored waits', 'tool-result', ['c1']],
+  ])('a call %s', (_, type, waiting) => {
+    const event = {
+      type: 'append.failed',
+      lost: [
+        { runId: 'r', type, callId: 'c1' },
+        { runId: 'r', type: 'run-stop', reason: 'error' },
+      ],
+      error: { code: 'store', message: 'full' },
+    };
+    const suspended = [{ call: { callId: 'c1', name: 'ask', args: {} }, suspension: 1 }];
+    const open = { suspended, kept: [], reruns: [], calls: [], slots: [], concluded: [], replaying: [] };
+    const context = { ...open, decisions: [], counters, end: { termination: 'Stopped' } };
+    const after = loseEnd({ context, event } as unknown as Parameters<typeof loseEnd>[0]);
+    expect(after.suspended?.map(({ call }) => call.callId)).toEqual(waiting);
+  });
 });
