@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type Decision, defineTool, toolResult } from '../../src/index.ts';
+import { type Decision, defineTool, type Plugin, toolResult } from '../../src/index.ts';
 import { type Bench, type BenchOptions, bench, entry, only, restart, resultText } from '../support/agentBench.ts';
 import { asks, boom, echoTool, gateTool } from '../support/scenarioTools.ts';
 import { call, deaf, during, lines, type Reply, t } from '../support/scriptedReplies.ts';
@@ -42,6 +42,18 @@ describe('a tool that fails in a round', () => {
     ]);
     expect(on.model.calls).toHaveLength(1);
     expect(on.alive()).toEqual([]);
+  });
+
+  it('after the end of its round no phase but runEnd follows, since no model call has failed', async () => {
+    const seen: string[] = [];
+    const phases = ['afterInference', 'afterToolExecute', 'stepEnd', 'runEnd'].map((phase) => [
+      phase,
+      ({ error }: { error?: unknown }) => void seen.push(error === undefined ? phase : `${phase} with an error`),
+    ]);
+    const watcher = { name: 'watcher', ...Object.fromEntries(phases) } as Plugin;
+    const on = await failing([[call('c1', 'boom')]], { plugins: [watcher] });
+    await on.conversation.send('hi').result;
+    expect(seen).toEqual(['afterInference', 'stepEnd', 'afterToolExecute', 'runEnd']);
   });
 
   it('S004-10: with retries, the run ends after the last one', async () => {
