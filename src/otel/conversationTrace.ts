@@ -50,6 +50,9 @@ interface OpenRun extends Open {
   tools?: ModelRequest['tools'];
 }
 
+/** The number of ended runs that a conversation remembers. */
+export const ENDED_MOST = 100;
+
 const CANCELLED: SpanOutcome = { attributes: {}, error: 'cancelled' };
 
 /** Spans and metrics may fail in foreign code. There is nobody to report this to but OpenTelemetry's own diagnostics. */
@@ -66,11 +69,13 @@ export class ConversationTrace implements WorkObserver {
   /** The contexts in which runs were requested that have not begun. */
   readonly #parents = new Map<string, Context>();
   readonly #runs = new Map<string, OpenRun>();
+  /** The runs that have begun and not ended, also those whose span could not begin. */
+  readonly #begun = new Set<string>();
   /**
-   * The runs that have begun, or ended without a beginning. A run begins one span, whatever comes after its end. A message that was
+   * The runs that ended last, and whether they had begun. A run begins one span, whatever comes after its end. A message that was
    * returned may be sent again, and then its run begins.
    */
-  readonly #seen = new Map<string, 'begun' | 'ended'>();
+  readonly #ended = new Map<string, { hadBegun: boolean }>();
 
   constructor(options: TraceOptions) {
     this.#options = options;
@@ -90,9 +95,10 @@ export class ConversationTrace implements WorkObserver {
     if (type === 'tool-result') this.#count(entry);
     if (type !== 'run-started' && type !== 'run-resumed' && type !== 'tool-started') return;
     if (runId === null) return;
-    const seen = this.#seen.get(runId);
-    if (seen === 'begun' || (seen === 'ended' && type === 'tool-started')) return;
-    this.#seen.set(runId, 'begun');
+    const end = this.#ended.get(runId);
+    if (this.#begun.has(runId) || end?.hadBegun || (end && type === 'tool-started')) return;
+    this.#begun.add(runId);
+    this.#ended.delete(runId);
     guarded(() => this.#begin(runId, entry));
   }
 
@@ -133,7 +139,7 @@ export class ConversationTrace implements WorkObserver {
   ended(output: EndedRun): void {
     const { runId } = output;
     this.#parents.delete(runId);
-    if (!this.#seen.has(runId)) this.#seen.set(runId, 'ended');
+    this.#rememberEnd(runId);
     const run = this.#runs.get(runId);
     if (!run) return;
     this.#runs.delete(runId);
@@ -141,6 +147,15 @@ export class ConversationTrace implements WorkObserver {
     run.work.clear();
     const { attributes, error } = guarded(() => runOutcome(output)) ?? { attributes: {} };
     this.#end(run, { attributes: { ...attributes, ...(run.model && modelAttributes(run.model)) }, error });
+  }
+
+  /** Entries of an ended run come soon after its end. */
+  #rememberEnd(runId: string): void {
+    const hadBegun = this.#begun.delete(runId) || this.#ended.get(runId)?.hadBegun === true;
+    this.#ended.delete(runId);
+    this.#ended.set(runId, { hadBegun });
+    const [oldest] = this.#ended.keys();
+    if (oldest !== undefined && this.#ended.size > ENDED_MOST) this.#ended.delete(oldest);
   }
 
   #begin(runId: string, entry: LogEntry): void {

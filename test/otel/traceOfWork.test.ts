@@ -5,7 +5,7 @@
 import * as realApi from '@opentelemetry/api';
 import { describe, expect, it, vi } from 'vitest';
 import type { LogEntry } from '../../machines/internal.ts';
-import { ConversationTrace } from '../../src/otel/conversationTrace.ts';
+import { ConversationTrace, ENDED_MOST } from '../../src/otel/conversationTrace.ts';
 import { WorkMetrics } from '../../src/otel/workMetrics.ts';
 import type { EndedRun, ObservedConversation, Work, WorkValue } from '../../src/plugins/workObserver.ts';
 
@@ -148,6 +148,35 @@ describe('the span of a run', () => {
     trace.logged(entry('run-started', 'r2'));
     trace.logged(entry('tool-started', 'r1'));
     expect(runs().map(({ attributes }) => attributes['runchart.run.id'])).toEqual(['r2']);
+  });
+
+  it('is remembered while late entries may come, and not for each run of a long conversation', () => {
+    const { trace, runs } = traced();
+    trace.logged(entry('run-started', 'open'));
+    trace.logged(entry('run-started', 'first'));
+    trace.ended(ended('first'));
+    const endMore = (times: number, name: string): void => {
+      for (let run = 0; run < times; run += 1) trace.ended(ended(`${name}${run}`));
+    };
+    const begins = (runId: string): number => {
+      const before = runs().length;
+      trace.logged(entry('run-started', runId));
+      return runs().length - before;
+    };
+    endMore(ENDED_MOST - 1, 'a');
+    expect([begins('first'), begins('open')]).toEqual([0, 0]);
+    endMore(1, 'b');
+    // What was forgotten looks like a run that begins.
+    expect([begins('first'), begins('open')]).toEqual([1, 0]);
+  });
+
+  it('is one, also if the end of its run is reported twice', () => {
+    const { trace, runs } = traced();
+    trace.logged(entry('run-started', 'r1'));
+    trace.ended(ended('r1'));
+    trace.ended(ended('r1'));
+    trace.logged(entry('run-started', 'r1'));
+    expect(runs()).toHaveLength(1);
   });
 
   it('has no other one around it if the run was withdrawn, or ended before it began', () => {
