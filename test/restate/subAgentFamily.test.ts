@@ -154,18 +154,29 @@ describe('a sub-agent that no worker can open', () => {
     expect(engine.log.at(-1)?.type).not.toBe('run-suspended');
   });
 
-  it('after its run was left by a worker that could: its parent learns it', async () => {
+  const withoutTool = { makeSubAgents: undefined };
+  const withAnother = createAgent({
+    model: { id: 'silent', stream: () => ({}) as never },
+    tools: [subAgents({ name: 'delegate' })],
+  });
+  const { makeSubAgents } = (withAnother as unknown as { profile: Worker['agent']['profile'] }).profile;
+  it.each([
+    ['a newer version', 2, withoutTool, 'no tool that spawns sub-agents'],
+    ['the same version', 1, withoutTool, 'no tool that spawns sub-agents'],
+    ['the same version, with another tool', 1, { makeSubAgents }, 'no tool spawn_agents that spawns sub-agents'],
+  ])('after its run was left by a worker that could: its parent learns it from a worker of %s', async (...row) => {
+    const [, version, change, message] = row;
     const agent = agentOf(replies, { tools });
     const other = agentOf(replies, { tools });
-    Object.assign(other.profile, { makeSubAgents: undefined });
+    Object.assign(other.profile, change);
     const isOther = (id: string, invocations: number): boolean => id === ALPHA && invocations > 1;
     const { engine, ask, say } = family((id, invocations) =>
-      isOther(id, invocations) ? { agent: other, version: 2 } : { agent, version: 1, repliesMost: 1 },
+      isOther(id, invocations) ? { agent: other, version } : { agent, version: 1, repliesMost: 1 },
     );
     await ask(OPEN);
     await say('hi');
-    await has(engine.log, 'run-stop');
-    expect(textOf(engine.log, 'p')).toContain('no tool that spawns sub-agents');
+    await Promise.race([has(engine.log, 'run-stop'), engine.atRest()]);
+    expect(textOf(engine.log, 'p')).toContain(message);
     await engine.atRest();
     expect(engine.member(ALPHA).carried).toBeUndefined();
   });

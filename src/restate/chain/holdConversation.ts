@@ -54,7 +54,7 @@ export async function holdConversation(options: HoldOptions): Promise<void> {
   } catch (error) {
     const isOther = RunchartError.isRunchartError(error) && error.code === 'replay';
     if (!isOther || attempt.isOwn) throw error;
-    // The agent has other plugins or policies now. Nothing was commanded yet.
+    // The agent has other plugins, policies or tools now. Nothing was commanded yet.
     await hold(options, new ContinuedAttempt(invocation, version, carried, false));
   }
 }
@@ -89,8 +89,7 @@ async function hold(options: HoldOptions, attempt: ContinuedAttempt): Promise<vo
     if (failure) {
       const item: ChainItem = await attempt.step('next', () => refusedBy(failure.error));
       if (item.kind === 'refused') return refuse(attempt, acts, item);
-      // An earlier attempt could open it.
-      throw failure.error;
+      throw place ? withoutTool(failure.error, attempt) : failure.error;
     }
     held.add(acts);
     const refused = await follow(held, attempt);
@@ -99,6 +98,15 @@ async function hold(options: HoldOptions, attempt: ContinuedAttempt): Promise<vo
     attempt.signal.removeEventListener('abort', leave);
     await held.leave();
   }
+}
+
+/**
+ * An earlier attempt could open the sub-agent. If that was another invocation, with an agent that has its tool, the run is not repeated,
+ * so that the parent receives the error.
+ */
+function withoutTool(error: unknown, { isOwn }: ContinuedAttempt): unknown {
+  const isOther = RunchartError.isRunchartError(error) && error.code === 'configuration';
+  return isOther && !isOwn ? new RunchartError('replay', error.message, { cause: error }) : error;
 }
 
 type Refused = Extract<ChainItem, { kind: 'refused' }>;
