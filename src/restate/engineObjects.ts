@@ -3,12 +3,11 @@
  * holds a conversation, and nothing is parked while a decision is awaited. An act is in the inbox until the holder's journal has it.
  */
 import type * as Restate from '@restatedev/restate-sdk';
-import type { LogEntry } from '../../machines/internal.ts';
 import type { EngineAgent } from '../agent.ts';
 import { type Conversation, entriesOf } from '../conversation/conversation.ts';
 import type { Live } from '../live.ts';
 import type { ConversationRow } from '../stores/conversationRow.ts';
-import { type Act, type ActAnswer, isSubAgentOf } from '../stores/logStore.ts';
+import type { Act, ActAnswer } from '../stores/logStore.ts';
 import type { BlobStore } from './blobStore.ts';
 import { holdConversation } from './chain/holdConversation.ts';
 import { ContentStore } from './contentStore.ts';
@@ -23,12 +22,11 @@ import {
   READ_MAX,
   type Sdk,
   sendToObject,
-  shardOf,
   storedEntries,
-  subAgentsIn,
   VERSION,
   wholeEntries,
 } from './objectCalls.ts';
+import { dropActsOfParent, emptyInbox, forgetNews, removeConversation } from './objects/removedConversation.ts';
 import { RestateAttempt } from './restateAttempt.ts';
 
 export interface ObjectsOptions {
@@ -161,21 +159,12 @@ function conversationObject({ sdk, agent, service, hub: liveHub, store }: Object
         version: (await ctx.get<number>(VERSION)) ?? 0,
         isUnderWay: (await ctx.get<object>(CARRIED)) !== null,
       })),
-      /** `of`: the parent that is removed. The log of another conversation stays. */
-      remove: exclusive(async (ctx: Restate.ObjectContext, request?: { of?: string }): Promise<void> => {
-        const of = request?.of;
-        if (of !== undefined && !isSubAgentOf((await storedEntries(ctx, 0, 1))[0] as LogEntry, of)) return;
-        for (const key of subAgentsIn(await ctx.stateKeys()))
-          sendToObject(sdk, ctx, { service: names.conversation, key, method: 'remove', parameter: { of: ctx.key } });
-        ctx.clearAll();
-        if (store) await ctx.run('remove', () => store.delete(ctx.key));
-        sendToObject(sdk, ctx, {
-          service: names.index,
-          key: shardOf(ctx.key),
-          method: 'put',
-          parameter: { id: ctx.key },
-        });
-      }),
+      remove: exclusive((ctx: Restate.ObjectContext, request?: { of?: string }) =>
+        removeConversation(ctx, { sdk, names, store }, request?.of),
+      ),
+      forget: exclusive({ ingressPrivate: true }, (ctx: Restate.ObjectContext) =>
+        forgetNews(ctx, { sdk, names, store }),
+      ),
     },
     options: { enableLazyState: true, journalRetention: 0, idempotencyRetention: { hours: 1 } },
   });
@@ -205,6 +194,8 @@ function inboxObject({ sdk, service }: ObjectsOptions) {
         else ctx.set('bell', bell);
         return acts;
       },
+      empty: emptyInbox,
+      dropActsOfParent,
     },
     options: { ingressPrivate: true, journalRetention: 0 },
   });

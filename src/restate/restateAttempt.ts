@@ -68,6 +68,19 @@ function pagesOf(lines: readonly RecordedLine[]): RecordedLine[][] {
   return pages;
 }
 
+/** The record of a run that another invocation continues. */
+export async function storedRun(
+  ctx: Pick<Restate.ObjectContext, 'get'>,
+  contents: ContentStore,
+): Promise<(CarriedRun & { pages: number }) | undefined> {
+  const carried = await ctx.get<{ version: number; pages: number }>(CARRIED);
+  if (!carried) return undefined;
+  const lines: RecordedLine[] = [];
+  for (let page = 0; page < carried.pages; page += 1)
+    lines.push(...(await contents.whole<RecordedLine[]>(await ctx.get<unknown>(carriedKey(page)))));
+  return { ...carried, lines };
+}
+
 export interface RestateAttemptOptions {
   sdk: Sdk;
   ctx: Restate.ObjectContext;
@@ -182,15 +195,9 @@ export class RestateAttempt implements EngineAttempt {
   }
 
   async readCarried(): Promise<CarriedRun | undefined> {
-    const { ctx } = this.#options;
-    const contents = this.#contentsOf();
-    this.#carried = await ctx.get<{ version: number; pages: number }>(CARRIED);
-    if (!this.#carried) return undefined;
-    const { version, pages } = this.#carried;
-    const lines: RecordedLine[] = [];
-    for (let page = 0; page < pages; page += 1)
-      lines.push(...(await contents.whole<RecordedLine[]>(await ctx.get<unknown>(carriedKey(page)))));
-    return { version, lines };
+    const carried = await storedRun(this.#options.ctx, this.#contentsOf());
+    this.#carried = carried ? { version: carried.version, pages: carried.pages } : null;
+    return carried && { version: carried.version, lines: carried.lines };
   }
 
   async readLog(subAgent?: string): Promise<StoredLog> {

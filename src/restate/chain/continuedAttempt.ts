@@ -253,7 +253,7 @@ const actsIn = ({ lines }: CarriedRun): WaitingAct[] =>
     .flatMap((waiting) => (isNews(waiting) ? [] : [waiting]));
 
 /** Those of them that have no answer. */
-function unansweredIn(carried: CarriedRun): WaitingAct[] {
+export function unansweredIn(carried: CarriedRun): WaitingAct[] {
   const answered = new Set<string>();
   for (const line of carried.lines) {
     const item = line.kind === 'step' && line.name === 'next' ? (line.value as unknown as ChainItem) : undefined;
