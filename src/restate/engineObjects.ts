@@ -6,12 +6,10 @@ import type * as Restate from '@restatedev/restate-sdk';
 import type { EngineAgent } from '../agent.ts';
 import { type Conversation, entriesOf } from '../conversation/conversation.ts';
 import type { Live } from '../live.ts';
-import type { ConversationRow } from '../stores/conversationRow.ts';
 import type { Act, ActAnswer } from '../stores/logStore.ts';
 import type { BlobStore } from './blobStore.ts';
 import { holdConversation } from './chain/holdConversation.ts';
 import { ContentStore } from './contentStore.ts';
-import { isListing } from './listedRows.ts';
 import { type LiveHub, lossy } from './liveHub.ts';
 import {
   CARRIED,
@@ -26,6 +24,7 @@ import {
   VERSION,
   wholeEntries,
 } from './objectCalls.ts';
+import { indexObject } from './objects/indexObject.ts';
 import { dropActsOfParent, emptyInbox, forgetNews, removeConversation } from './objects/removedConversation.ts';
 import { RestateAttempt } from './restateAttempt.ts';
 
@@ -198,30 +197,5 @@ function inboxObject({ sdk, service }: ObjectsOptions) {
       dropActsOfParent,
     },
     options: { ingressPrivate: true, journalRetention: 0 },
-  });
-}
-
-/** The rows of the conversations of one shard. */
-function indexObject({ sdk, service, store }: ObjectsOptions) {
-  return sdk.object({
-    name: objectNames(service).index,
-    handlers: {
-      /** Without a row, the conversation is removed. */
-      put: async (ctx: Restate.ObjectContext, { id, row }: { id: string; row?: ConversationRow }): Promise<void> => {
-        if (row) ctx.set(id, row);
-        else ctx.clear(id);
-        // The writes of a shard have one order, and the engine repeats one until the database has it.
-        if (isListing(store)) await ctx.run('list', () => store.putRow(service, id, row));
-      },
-      list: sdk.handlers.object.shared(async (ctx: Restate.ObjectSharedContext): Promise<ConversationRow[]> => {
-        const rows: ConversationRow[] = [];
-        for (const key of await ctx.stateKeys()) {
-          const row = await ctx.get<ConversationRow>(key);
-          if (row) rows.push(row);
-        }
-        return rows;
-      }),
-    },
-    options: { journalRetention: 0 },
   });
 }

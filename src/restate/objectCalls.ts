@@ -70,6 +70,8 @@ interface ObjectRequest {
   key: string;
   method: string;
   parameter: object;
+  /** The milliseconds until it is sent. */
+  delay?: number;
 }
 
 /** Its type has an optional field that may also be undefined. */

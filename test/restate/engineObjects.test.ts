@@ -295,40 +295,6 @@ describe('the objects of a durable engine', () => {
     expect(await conversationObject(processHub).handlers.state?.(context)).toEqual(expected);
   });
 
-  it('the index writes its rows into the list of the store too, in a step of its own', async () => {
-    const written: unknown[][] = [];
-    const store = {
-      ...{ put: async () => {}, get: async () => new Uint8Array(), delete: async () => {}, listRows: async () => [] },
-      putRow: async (...values: unknown[]) => void written.push(values),
-    };
-    const agent = engineAgentOf(createAgent({ model: scriptedModel([]) }));
-    if (!agent) throw new Error('the agent is not of this process');
-    for (const large of [undefined, store]) {
-      const [, , index] = engineObjects({
-        sdk,
-        agent,
-        service: 'test',
-        hub: processHub,
-        store: large,
-      }) as unknown as Made[];
-      const { context, state } = contextOf([]);
-      const steps: string[] = [];
-      const run = async (name: string, act: () => Promise<unknown>) => {
-        steps.push(name);
-        return act();
-      };
-      const row = { id: 'a', cycle: 'ended' };
-      await index?.handlers.put?.({ ...context, run }, { id: 'a', row });
-      expect(state.get('a')).toEqual(row);
-      await index?.handlers.put?.({ ...context, run }, { id: 'a' });
-      expect([state.size, steps.length]).toEqual([0, large ? 2 : 0]);
-    }
-    expect(written).toEqual([
-      ['test', 'a', { id: 'a', cycle: 'ended' }],
-      ['test', 'a', undefined],
-    ]);
-  });
-
   it('the engine keeps no record of what is over', () => {
     expect(conversationObject(processHub).options.journalRetention).toBe(0);
   });
