@@ -68,17 +68,24 @@ function pagesOf(lines: readonly RecordedLine[]): RecordedLine[][] {
   return pages;
 }
 
-/** The record of a run that another invocation continues. */
-export async function storedRun(
-  ctx: Pick<Restate.ObjectContext, 'get'>,
-  contents: ContentStore,
-): Promise<(CarriedRun & { pages: number }) | undefined> {
+/** The record of a run that another invocation continues. Its pages are read by `wholeRun`. */
+export interface StoredRun {
+  version: number;
+  pages: readonly unknown[];
+}
+
+export async function storedRun(ctx: Pick<Restate.ObjectContext, 'get'>): Promise<StoredRun | undefined> {
   const carried = await ctx.get<{ version: number; pages: number }>(CARRIED);
   if (!carried) return undefined;
+  const pages: unknown[] = [];
+  for (let page = 0; page < carried.pages; page += 1) pages.push(await ctx.get<unknown>(carriedKey(page)));
+  return { version: carried.version, pages };
+}
+
+export async function wholeRun({ version, pages }: StoredRun, contents: ContentStore): Promise<CarriedRun> {
   const lines: RecordedLine[] = [];
-  for (let page = 0; page < carried.pages; page += 1)
-    lines.push(...(await contents.whole<RecordedLine[]>(await ctx.get<unknown>(carriedKey(page)))));
-  return { ...carried, lines };
+  for (const page of pages) lines.push(...(await contents.whole<RecordedLine[]>(page)));
+  return { version, lines };
 }
 
 export interface RestateAttemptOptions {
@@ -195,9 +202,9 @@ export class RestateAttempt implements EngineAttempt {
   }
 
   async readCarried(): Promise<CarriedRun | undefined> {
-    const carried = await storedRun(this.#options.ctx, this.#contentsOf());
-    this.#carried = carried ? { version: carried.version, pages: carried.pages } : null;
-    return carried && { version: carried.version, lines: carried.lines };
+    const stored = await storedRun(this.#options.ctx);
+    this.#carried = stored ? { version: stored.version, pages: stored.pages.length } : null;
+    return stored && wholeRun(stored, this.#contentsOf());
   }
 
   async readLog(subAgent?: string): Promise<StoredLog> {

@@ -33,6 +33,8 @@ function server(store?: BlobStore) {
     handlers: Record<string, Handler>;
   }[];
   const states = new Map<string, Map<string, unknown>>();
+  /** The results of steps, which a repeated attempt of a removal gets from the server. */
+  const steps = new Map<string, Promise<unknown>>();
   const answers = new Map<string, unknown>();
   const sent: Request[] = [];
   const stateOf = (service: string, key: string): Map<string, unknown> => {
@@ -54,7 +56,12 @@ function server(store?: BlobStore) {
       clear: (name: string) => state.delete(name),
       clearAll: () => state.clear(),
       stateKeys: async () => [...state.keys()],
-      run: (_: string, act: () => Promise<unknown>) => mapped(Promise.resolve().then(act)),
+      run: (name: string, act: () => Promise<unknown>) => {
+        const step = `${service}/${key} ${name}`;
+        const result = (method === 'remove' && steps.get(step)) || Promise.resolve().then(act);
+        steps.set(step, result);
+        return mapped(result);
+      },
       awakeable: () => ({ id: 'bell', promise: mapped(new Promise(() => {})) }),
       sleep: () => mapped(new Promise(() => {})),
       genericCall: call,
@@ -144,6 +151,34 @@ describe('the inbox of a conversation that is removed', () => {
     stateOf('test', 'root').set('carried', { version: 1, pages: 1 }).set('c/0', lines);
     await remove('root');
     expect([...answers]).toEqual([['waits', NOT_FOUND]]);
+  });
+
+  it('answers them also if the attempt is repeated after their record was deleted', async () => {
+    const record = [{ kind: 'acts', acts: [{ act: { type: 'result', actId: 'waits' }, to: 'waits' }] }];
+    let bytes: Uint8Array | undefined = new TextEncoder().encode(JSON.stringify(record));
+    const store: BlobStore = {
+      put: async () => {},
+      get: async () => bytes ?? Promise.reject(new Error('gone')),
+      delete: async () => {
+        bytes = undefined;
+      },
+    };
+    const { stateOf, answers, remove } = family(store);
+    const state = stateOf('test', 'root').set('carried', { version: 1, pages: 1 }).set('c/0', { storedAs: 'x' });
+    const journaled = [...state];
+    await remove('root');
+    for (const [name, value] of journaled) state.set(name, value);
+    answers.clear();
+    await remove('root');
+    expect([...answers]).toEqual([['waits', NOT_FOUND]]);
+  });
+
+  it('is empty also where the record of a run was lost', async () => {
+    const { stateOf, put, remove, left } = family();
+    stateOf('test', 'root').set('carried', { version: 1, pages: 1 }).set('c/0', { storedAs: 'x' });
+    await put('root', news('secret'));
+    await remove('root');
+    expect(left().filter((place) => place.includes('root'))).toEqual([]);
   });
 
   it('keeps the acts of a parent that is not removed', async () => {

@@ -19,7 +19,7 @@ import {
   storedEntries,
   subAgentsIn,
 } from '../objectCalls.ts';
-import { storedRun } from '../restateAttempt.ts';
+import { storedRun, wholeRun } from '../restateAttempt.ts';
 
 const REMOVED: ActAnswer = { error: { code: 'not_found', message: noConversation().message } };
 
@@ -46,13 +46,36 @@ export async function removeConversation(
     send(names.conversation, key, 'remove', { of: ctx.key });
   }
   // Their invocation continues after the removal, and finds nothing.
-  const run = await storedRun(ctx, new ContentStore(store, ctx.key));
-  for (const { to, place } of run ? unansweredIn(run) : []) if (!place) ctx.resolveAwakeable(to, REMOVED);
+  for (const to of await unansweredActs(ctx, { sdk, store })) ctx.resolveAwakeable(to, REMOVED);
   ctx.clearAll();
   if (store) await ctx.run('remove', () => store.delete(ctx.key));
   await callObject(sdk, ctx, { service: names.inbox, key: ctx.key, method: 'empty', parameter: {} });
   send(names.index, shardOf(ctx.key), 'put', { id: ctx.key });
   if (parentId !== undefined) send(names.conversation, parentId, 'forget', {});
+}
+
+const READ_RETRIES = { maxRetryAttempts: 10, maxRetryDuration: 60_000 };
+
+/**
+ * The acts of clients that a run has, which another invocation was about to continue. A step of its own, since the record is deleted
+ * afterwards. Without the record, which may be lost, nobody knows them.
+ */
+async function unansweredActs(
+  ctx: Restate.ObjectContext,
+  { sdk, store }: Pick<Removal, 'sdk' | 'store'>,
+): Promise<string[]> {
+  const stored = await storedRun(ctx);
+  if (!stored) return [];
+  const read = async (): Promise<string[]> => {
+    const run = await wholeRun(stored, new ContentStore(store, ctx.key));
+    return unansweredIn(run).flatMap(({ to, place }) => (place ? [] : [to]));
+  };
+  try {
+    return await ctx.run('unanswered', read, READ_RETRIES);
+  } catch (error) {
+    if (!(error instanceof sdk.TerminalError)) throw error;
+    return [];
+  }
 }
 
 /** A sub-agent of a removed conversation was removed too. It may have sent news after the removal of its parent. */
