@@ -269,15 +269,15 @@ export class RunFeed {
   }
 }
 
-const SUBTYPES: ReadonlyMap<string | undefined, RunResult['subtype']> = new Map([
-  ['max_turns', 'error_max_turns'],
-  ['max_budget', 'error_max_budget_usd'],
-]);
+const SUBTYPES: { [cause: string]: RunResult['subtype'] } = {
+  max_turns: 'error_max_turns',
+  max_budget: 'error_max_budget_usd',
+};
 
 function subtypeOf({ termination, cause }: RunOutput): RunResult['subtype'] {
   if (termination === 'NaturalEnd' || termination === 'PluginRequested') return 'success';
   if (termination === 'Suspended') return 'suspended';
-  return SUBTYPES.get(cause) ?? 'error_during_execution';
+  return (termination === 'Stopped' && cause !== undefined && SUBTYPES[cause]) || 'error_during_execution';
 }
 
 /** A call as a host receives it. */

@@ -2,8 +2,8 @@
  * Messages with ids of the host: a repeated id is the same message. Also, the effect of one message on waiting calls.
  */
 import { describe, expect, it } from 'vitest';
-import { ConfigurationError, type RunResult } from '../../src/index.ts';
-import { bench, entry, only, restart } from '../support/agentBench.ts';
+import { ConfigurationError, type LogEntry, type RunResult } from '../../src/index.ts';
+import { bench, entry, only, restart, storeWith } from '../support/agentBench.ts';
 import { asks, echoTool } from '../support/scenarioTools.ts';
 import { call, during, lines, type Reply } from '../support/scriptedReplies.ts';
 import { troubledStore } from '../support/troubledStore.ts';
@@ -34,6 +34,20 @@ describe('a message that is repeated under its id', () => {
     expect(only(on.conversation.log(), 'user-message', 'message-queued')).toEqual(['user-message direct hi']);
     expect(on.model.calls).toHaveLength(1);
   });
+
+  it.each(['constructor', 'toString', 'hook', 'store'])(
+    'whose run ended by %s in the log ends with an error, and by no limit',
+    async (cause) => {
+      const first = await bench({ replies: ['done'] });
+      await first.conversation.send('hi', { messageId: 'm1' }).result;
+      const log = first.conversation
+        .log()
+        .map((each) => (each.type === 'run-stop' ? { ...each, reason: 'error', cause } : each));
+      const { conversation } = await bench({ store: await storeWith(log as LogEntry[]) });
+      const { result } = conversation.send('hi', { messageId: 'm1' });
+      expect(await result).toMatchObject({ cause, subtype: 'error_during_execution' });
+    },
+  );
 
   it('whose run was cancelled before a slow store has it, it is stored once', async () => {
     const { wait, goOn } = held();
