@@ -47,17 +47,40 @@ function ownRows(): TreeRow[] {
   return runRows(moment.value, isOpenRow, isAsking.value, runsBefore.value);
 }
 
+const rowsAround = (row: HTMLElement): HTMLElement[] => [
+  ...(row.closest('[role="tree"]')?.querySelectorAll<HTMLElement>('[role="treeitem"]') ?? []),
+];
+
 function focusBeside(row: HTMLElement, by: 1 | -1): void {
-  const all = [...(row.closest('[role="tree"]')?.querySelectorAll<HTMLElement>('[role="treeitem"]') ?? [])];
+  const all = rowsAround(row);
   all[all.indexOf(row) + by]?.focus();
 }
 
-/** Handles arrow keys and Enter: up and down move, left folds, right unfolds. */
+const levelOf = (row: Element): number => Number(row.ariaLevel);
+
+function focusParent(row: HTMLElement): void {
+  const all = rowsAround(row);
+  const parents = all.slice(0, all.indexOf(row)).filter((other) => levelOf(other) < levelOf(row));
+  parents.at(-1)?.focus();
+}
+
+function focusFirstChild(row: HTMLElement): void {
+  const all = rowsAround(row);
+  const next = all[all.indexOf(row) + 1];
+  if (next && levelOf(next) > levelOf(row)) next.focus();
+}
+
+/**
+ * Handles the keys of a row. Up and down move. Left folds an open row, and otherwise leads to the parent. Right unfolds a
+ * folded row, and otherwise leads to the first child. Space folds and unfolds. Enter chooses.
+ */
 function onRowKey(event: TargetedKeyboardEvent<HTMLElement>, toggle?: (isOpen: boolean) => void): void {
   const row = event.currentTarget;
+  const isOpen = row.ariaExpanded === 'true';
   if (event.key === 'Enter') row.click();
-  else if (event.key === 'ArrowLeft') toggle?.(false);
-  else if (event.key === 'ArrowRight') toggle?.(true);
+  else if (event.key === ' ' && toggle) toggle(!isOpen);
+  else if (event.key === 'ArrowLeft') isOpen && toggle ? toggle(false) : focusParent(row);
+  else if (event.key === 'ArrowRight') isOpen || !toggle ? focusFirstChild(row) : toggle(true);
   else if (event.key === 'ArrowDown') focusBeside(row, 1);
   else if (event.key === 'ArrowUp') focusBeside(row, -1);
   else return;

@@ -107,6 +107,33 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     expect(await page.locator('.compound.is-parent').count()).toBe(0);
   });
 
+  it('Space folds and unfolds a row of the tree, arrows lead to its parent and its first child, and the focus stays', async () => {
+    const { page } = await asked();
+    await page.locator('.pill').getByText('waits for you').waitFor();
+    await page.getByRole('treeitem', { name: /^note/ }).focus();
+    const press = async (...keys: string[]): Promise<string> => {
+      for (const key of keys) await page.keyboard.press(key);
+      return page.evaluate(() => {
+        const row = document.activeElement;
+        return `${row?.ariaLabel?.split(',')[0]} ${row?.ariaExpanded ?? ''}`.trim();
+      });
+    };
+    expect(await press('ArrowLeft')).toBe('TOOL_ROUND true');
+    expect(await press(' ')).toBe('TOOL_ROUND false');
+    expect(await page.getByRole('treeitem', { name: /^note/ }).count()).toBe(0);
+    expect(await press('ArrowLeft')).toBe('RUN 1 true');
+    expect(await press('ArrowLeft')).toBe('RUN 1 false');
+    expect(await press('ArrowLeft')).toBe('live true');
+    expect(await press(' ')).toBe('live false');
+    expect(await press(' ', 'ArrowRight')).toBe('RUN 1 false');
+    expect(await press(' ', 'ArrowRight', 'ArrowRight')).toBe('TOOL_ROUND true');
+    expect(await press('ArrowRight')).toBe('note');
+    expect(await press('ArrowRight')).toBe('note');
+    // None of these keys played the log.
+    expect(await page.getByRole('button', { name: 'Pause' }).count()).toBe(0);
+    await page.locator('.pill').getByText('waits for you').waitFor();
+  });
+
   it('it announces the state that arrows reach in the chart, its end too, and moves to the outer chart and back', async () => {
     const { server } = await inspector();
     const page = await open(server);
