@@ -115,16 +115,21 @@ function Compound({ state, look }: { state: DrawnState; look: ChartLook }) {
       aria-label={`${state.key}${isActive ? ', active' : ''}`}
       aria-level={levelOf(look, state.id)}
       aria-expanded="true"
-      aria-selected="false"
+      aria-selected={look.selected === state.id}
       tabIndex={-1}
       onDblClick={() => look.onFold(state.id)}
     >
+      {look.focused === state.id && <FocusRing state={state} radius={12} />}
       <rect x={x} y={y} width={width} height={height} rx="9" />
       <text x={x + 11} y={y + 16.5}>
         {state.key}
       </text>
     </g>
   );
+}
+
+function FocusRing({ state: { x, y, width, height }, radius }: { state: DrawnState; radius: number }) {
+  return <rect class="focus-ring" x={x - 3} y={y - 3} width={width + 6} height={height + 6} rx={radius} />;
 }
 
 function ArrowLine({ arrow, isTaken, isNear }: { arrow: DrawnArrow; isTaken: boolean; isNear: boolean }) {
@@ -240,9 +245,7 @@ function StateBox({ state, look }: { state: DrawnState; look: ChartLook }) {
   if (shape === 'end') return <EndRing state={state} look={look} isReached={count > 0} />;
   return (
     <g class={classes.join(' ')} {...itemOf(look, state, label)}>
-      {look.focused === state.id && (
-        <rect class="focus-ring" x={x - 3} y={y - 3} width={width + 6} height={height + 6} rx="8.5" />
-      )}
+      {look.focused === state.id && <FocusRing state={state} radius={8.5} />}
       {isActive && <rect class="halo" x={x - 2} y={y - 2} width={width + 4} height={height + 4} rx="7.5" />}
       <rect class="box" x={x} y={y} width={width} height={height} rx="5.5" />
       {stayed && <rect key={stayed.at} class="flash" x={x} y={y} width={width} height={height} rx="5.5" />}

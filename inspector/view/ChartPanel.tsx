@@ -115,18 +115,34 @@ const insideOf = (made: Drawing, id: string | undefined): string | undefined => 
   const first = made.layout.arrows.find(
     (arrow) => arrow.from === undefined && made.states.get(arrow.to)?.parent === id,
   );
-  return insideOf(made, first?.to);
+  return insideOf(made, first?.to) ?? id;
 };
+
+/**
+ * Returns the state that an arrow key reaches. Down enters an open compound. Up and left return to the compound that
+ * contains the state if no arrow leads there.
+ */
+function reachedBy(made: Drawing, from: string, key: string): string | undefined {
+  const state = made.states.get(from);
+  const isOpen = state?.shape === 'open';
+  if (isOpen && key === 'ArrowDown') return insideOf(made, from);
+  const onward =
+    isOpen && key === 'ArrowRight' ? made.layout.arrows.find((arrow) => arrow.from === from)?.to : undefined;
+  const to = insideOf(made, onward ?? neighbour(made, from, key));
+  const around = made.states.get(state?.parent ?? '')?.id;
+  return to ?? (key === 'ArrowUp' || key === 'ArrowLeft' ? around : undefined);
+}
 
 function onKey(event: KeyboardEvent): void {
   const made = drawing.peek();
   if (!made) return;
   const from = reached.peek() ?? activeBox(made)?.id ?? insideOf(made, made.layout.states[0]?.id);
   if (event.key === 'Enter' && from !== undefined) {
-    if (made.states.get(from)?.shape === 'folded') toggleState(shownChart.peek(), from);
+    const shape = made.states.get(from)?.shape;
+    if (shape === 'folded' || shape === 'open') toggleState(shownChart.peek(), from);
     else chosenState.value = from;
   } else if (event.key.startsWith('Arrow') && from !== undefined) {
-    const to = reached.peek() === undefined ? from : insideOf(made, neighbour(made, from, event.key));
+    const to = reached.peek() === undefined ? from : reachedBy(made, from, event.key);
     if (to !== undefined) {
       focused.value = to;
       chosenState.value = to;

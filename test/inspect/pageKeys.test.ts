@@ -12,6 +12,9 @@ import { proves } from '../support/tier.ts';
 import { approvedTool } from './approvalTool.ts';
 import { asks, CHROMIUM, drop, inspectedPages } from './browserPages.ts';
 
+/** The colour of the focus in the dark theme. */
+const BLUE = 'rgb(106, 169, 255)';
+
 interface Focused {
   name: string;
   role: string | null;
@@ -132,6 +135,37 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     // None of these keys played the log.
     expect(await page.getByRole('button', { name: 'Pause' }).count()).toBe(0);
     await page.locator('.pill').getByText('waits for you').waitFor();
+  });
+
+  it('Enter folds the compound that arrows reach from inside, opens it again, and keeps it focused', async () => {
+    const { server } = await inspector();
+    const page = await open(server);
+    await drop(page, await madeLog());
+    await page.locator('.pill').getByText('completed').waitFor();
+    const reached = async (...keys: string[]): Promise<(string | null | undefined)[]> => {
+      for (const key of keys) await page.keyboard.press(key);
+      return page.evaluate(() => {
+        const id = document.activeElement?.getAttribute('aria-activedescendant') ?? '';
+        const state = document.getElementById(id);
+        const ring = state?.querySelector('.focus-ring');
+        const colour = ring ? getComputedStyle(ring).stroke : 'no ring';
+        return [state?.ariaLabel?.split(',')[0], state?.ariaExpanded, colour];
+      });
+    };
+    await page.locator('.canvas').focus();
+    const fromTheEnd = ['ArrowDown', 'ArrowUp', 'ArrowUp', 'ArrowUp', 'ArrowUp'];
+    expect(await reached(...fromTheEnd)).toEqual(['RunStart', null, BLUE]);
+    expect(await reached('ArrowUp')).toEqual(['active', 'true', BLUE]);
+    await page.keyboard.press('Enter');
+    await page.locator('[data-state="RUN.active"][aria-expanded="false"]').waitFor();
+    expect(await reached()).toEqual(['active', 'false', BLUE]);
+    await page.keyboard.press('Enter');
+    await page.locator('.compound[aria-expanded="true"]', { hasText: 'active' }).waitFor();
+    expect(await reached()).toEqual(['active', 'true', BLUE]);
+    expect(await reached('ArrowDown')).toEqual(['RunStart', null, BLUE]);
+    // A state without a way back leads to the compound, as in a tree.
+    expect(await reached('ArrowLeft')).toEqual(['active', 'true', BLUE]);
+    expect(await reached('ArrowRight')).toEqual(['NaturalEnd', null, BLUE]);
   });
 
   it('it announces the state that arrows reach in the chart, its end too, and moves to the outer chart and back', async () => {
