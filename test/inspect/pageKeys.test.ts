@@ -168,6 +168,32 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     expect(await reached('ArrowRight')).toEqual(['NaturalEnd', null, BLUE]);
   });
 
+  it('in the events the focus follows the cursor, and Enter opens and closes the row that it reached', async () => {
+    const { server } = await inspector();
+    const page = await open(server);
+    await drop(page, await madeLog());
+    await page.locator('.pill').getByText('completed').waitFor();
+    await page.getByRole('tab', { name: 'Events' }).click();
+    await page.keyboard.press('g');
+    await page.keyboard.press('e');
+    /** The distance from the cursor to the focused row, and whether that row is open. */
+    const focusedRow = () =>
+      page.evaluate(() => {
+        const place = (element: Element | null | undefined) => Number(element?.closest('li')?.dataset.seq);
+        const row = document.activeElement;
+        return [place(row) - place(document.querySelector('.event.is-at')), row?.ariaExpanded];
+      });
+    await expect.poll(focusedRow).toEqual([0, 'false']);
+    for (const keys of [['k'], ['k', 'ArrowLeft'], ['Home'], ['j'], ['End']]) {
+      for (const key of keys) await page.keyboard.press(key);
+      await expect.poll(focusedRow).toEqual([0, 'false']);
+      await page.keyboard.press('Enter');
+      await expect.poll(focusedRow).toEqual([0, 'true']);
+      await page.keyboard.press(' ');
+      await expect.poll(focusedRow).toEqual([0, 'false']);
+    }
+  });
+
   it('it announces the state that arrows reach in the chart, its end too, and moves to the outer chart and back', async () => {
     const { server } = await inspector();
     const page = await open(server);

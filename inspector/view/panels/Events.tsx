@@ -159,6 +159,7 @@ function place(top: number): number {
 export function Events() {
   const box = useRef<HTMLDivElement>(null);
   const before = useRef({ total: 0, isFollowing: false });
+  const followsCursor = useRef(false);
   const { list, tops, total: written, hidden } = rows.value;
   const streamed = isPast.value ? undefined : open.value?.inFlight;
   const total = streamed ? written + ROW : written;
@@ -178,6 +179,7 @@ export function Events() {
     const goesOn = isFollowing.value && before.current.isFollowing;
     before.current = { total, isFollowing: isFollowing.value };
     if (element && open.value?.of === 'xstate' && wasAtEnd) element.scrollTop = total;
+    if (!goesOn) followsCursor.current = document.activeElement?.matches('.event-row') ?? false;
     if (!element || at < 0) return;
     const top = tops[at] ?? 0;
     const isIn = top >= element.scrollTop && top + ROW <= element.scrollTop + element.clientHeight;
@@ -186,6 +188,7 @@ export function Events() {
     if (isFollowing.value) element.scrollTop = total;
     else if (!isIn) element.scrollTop = top - element.clientHeight / 2;
   }, [cursor.value, total]);
+  useFocusOnCursor(box, followsCursor);
   const from = place(scrolled.value - BEYOND);
   const to = place(scrolled.value + room.value + BEYOND);
   return (
@@ -237,6 +240,20 @@ export function Events() {
       )}
     </div>
   );
+}
+
+/** Moves the focus from a row to the row of the cursor, as soon as that row is in the document. */
+function useFocusOnCursor(box: { current: HTMLElement | null }, follows: { current: boolean }): void {
+  useLayoutEffect(() => {
+    // The row itself may not have rendered the new cursor yet.
+    const at = follows.current ? entries.value[cursor.value]?.seq : undefined;
+    const row = at === undefined ? null : box.current?.querySelector<HTMLElement>(`[data-seq="${at}"] > .event-row`);
+    if (!row) return;
+    follows.current = false;
+    const focused = document.activeElement;
+    // The focused row may have left the document. Another element keeps the focus.
+    if (focused === document.body || focused?.matches('.event-row')) row.focus({ preventScroll: true });
+  });
 }
 
 function EventRow({ row, top }: { row: Row; top: number }) {
