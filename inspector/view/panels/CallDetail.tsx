@@ -62,7 +62,7 @@ export function CallDetail({ call }: { call: CallFacts }) {
           </p>
           <pre>{shown.join('\n')}</pre>
           {lines.length > RESULT_LINES && (
-            <button type="button" class="link" onClick={() => showAll(!all)}>
+            <button type="button" class="link" aria-expanded={all} onClick={() => showAll(!all)}>
               {all ? 'less' : `${count(lines.length - RESULT_LINES)} more lines`}
             </button>
           )}

@@ -214,7 +214,7 @@ function Reasoning({ text }: { text: string }) {
       <i class="square" />
       {isOpen ? text : lines[0]}
       {(lines.length > 1 || text.length > 120) && (
-        <button type="button" class="link" onClick={() => open(!isOpen)}>
+        <button type="button" class="link" aria-expanded={isOpen} onClick={() => open(!isOpen)}>
           {isOpen ? 'less' : 'more'}
         </button>
       )}
