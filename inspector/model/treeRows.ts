@@ -206,3 +206,17 @@ export function actorRows(
     });
   return below(undefined, 1);
 }
+
+/** Returns the place of each row among the rows below the same parent, and the number of those. */
+export function siblingPlaces(rows: readonly TreeRow[]): { place: number; of: number }[] {
+  const groups: { count: number }[] = [];
+  const places = rows.map(({ depth }) => {
+    // The groups below an earlier row end here.
+    groups.length = Math.min(groups.length, depth + 1);
+    const group = groups[depth] ?? { count: 0 };
+    groups[depth] = group;
+    group.count += 1;
+    return { place: group.count, group };
+  });
+  return places.map(({ place, group }) => ({ place, of: group.count }));
+}

@@ -1,8 +1,20 @@
-/** The tree of conversations and their actors. */
+/**
+ * The tree of conversations and their actors. Invariant: of the open conversation's rows, only the visible ones and those
+ * that keys reach next are in the document.
+ */
 import { signal, useSignal } from '@preact/signals';
 import type { TargetedKeyboardEvent } from 'preact';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { runStateAt } from '../model/logFacts.ts';
-import { actorRows, type MarkName, markOfRun, RUNS_BEFORE, runRows, type TreeRow } from '../model/treeRows.ts';
+import {
+  actorRows,
+  type MarkName,
+  markOfRun,
+  RUNS_BEFORE,
+  runRows,
+  siblingPlaces,
+  type TreeRow,
+} from '../model/treeRows.ts';
 import { charts } from '../state/chartLayouts.ts';
 import type { Conversation } from '../state/pageState.ts';
 import {
@@ -24,6 +36,15 @@ import { Icon, Key, Mark } from './stateMarks.tsx';
 
 /** The number of runs before the cursor that have rows. */
 const runsBefore = signal(RUNS_BEFORE);
+
+const ROW = 26;
+/** The number of rows above and below the visible ones that are in the document. */
+const BEYOND = 12;
+const scrolled = signal(0);
+const room = signal(600);
+/** The row that had the focus last, and the row that gets it as soon as it is in the document. */
+const focusedKey = signal<string | undefined>(undefined);
+const requestedKey = signal<string | undefined>(undefined);
 
 const isOpenRow = (key: string, byDefault: boolean): boolean =>
   folds.value.get(`${open.value?.id} ${key}`) ?? byDefault;
@@ -58,10 +79,15 @@ function focusBeside(row: HTMLElement, by: 1 | -1): void {
 
 const levelOf = (row: Element): number => Number(row.ariaLevel);
 
-function focusParent(row: HTMLElement): void {
-  const all = rowsAround(row);
-  const parents = all.slice(0, all.indexOf(row)).filter((other) => levelOf(other) < levelOf(row));
-  parents.at(-1)?.focus();
+/** Focuses the row that contains a row of the open conversation, which may not be in the document. */
+function focusParent(rows: readonly TreeRow[], index: number): void {
+  const depth = rows[index]?.depth ?? 0;
+  const parent = rows
+    .slice(0, index)
+    .filter((row) => row.depth < depth)
+    .at(-1);
+  if (parent) requestedKey.value = parent.key;
+  else document.querySelector<HTMLElement>('#tree [role="treeitem"]')?.focus();
 }
 
 function focusFirstChild(row: HTMLElement): void {
@@ -74,12 +100,16 @@ function focusFirstChild(row: HTMLElement): void {
  * Handles the keys of a row. Up and down move. Left folds an open row, and otherwise leads to the parent. Right unfolds a
  * folded row, and otherwise leads to the first child. Space folds and unfolds. Enter chooses.
  */
-function onRowKey(event: TargetedKeyboardEvent<HTMLElement>, toggle?: (isOpen: boolean) => void): void {
+function onRowKey(
+  event: TargetedKeyboardEvent<HTMLElement>,
+  toggle?: (isOpen: boolean) => void,
+  toParent?: () => void,
+): void {
   const row = event.currentTarget;
   const isOpen = row.ariaExpanded === 'true';
   if (event.key === 'Enter') row.click();
   else if (event.key === ' ' && toggle) toggle(!isOpen);
-  else if (event.key === 'ArrowLeft') isOpen && toggle ? toggle(false) : focusParent(row);
+  else if (event.key === 'ArrowLeft') isOpen && toggle ? toggle(false) : toParent?.();
   else if (event.key === 'ArrowRight') isOpen || !toggle ? focusFirstChild(row) : toggle(true);
   else if (event.key === 'ArrowDown') focusBeside(row, 1);
   else if (event.key === 'ArrowUp') focusBeside(row, -1);
@@ -87,7 +117,15 @@ function onRowKey(event: TargetedKeyboardEvent<HTMLElement>, toggle?: (isOpen: b
   event.preventDefault();
 }
 
-function Row({ row }: { row: TreeRow }) {
+interface RowProps {
+  readonly row: TreeRow;
+  readonly index: number;
+  readonly place: number;
+  readonly of: number;
+  toParent(): void;
+}
+
+function Row({ row, index, place, of, toParent }: RowProps) {
   const isSelected = row.key === selectedKey.value;
   const { isOpen } = row;
   const fold = (to: boolean): void => setFold(`${open.value?.id} ${row.key}`, to);
@@ -97,9 +135,12 @@ function Row({ row }: { row: TreeRow }) {
       aria-selected={isSelected}
       aria-expanded={row.hasChildren ? isOpen : undefined}
       aria-level={row.depth + 1}
+      aria-posinset={place}
+      aria-setsize={of}
+      data-key={row.key}
       tabIndex={isSelected ? 0 : -1}
       class={`tree-row${isSelected ? ' is-selected' : ''}${row.isLater ? ' is-later' : ''}`}
-      style={{ '--depth': row.depth }}
+      style={{ '--depth': row.depth, top: `${index * ROW}px` }}
       aria-label={[row.machine, row.name, row.fact, row.icon ? '' : row.mark].filter(Boolean).join(', ')}
       onClick={() => {
         treeIsOpen.value = false;
@@ -109,7 +150,10 @@ function Row({ row }: { row: TreeRow }) {
         } else if (row.key === 'earlier') runsBefore.value += RUNS_BEFORE;
         else chosen.value = row.key;
       }}
-      onKeyDown={(event) => onRowKey(event, row.hasChildren ? fold : undefined)}
+      onFocus={() => {
+        focusedKey.value = row.key;
+      }}
+      onKeyDown={(event) => onRowKey(event, row.hasChildren ? fold : undefined, toParent)}
     >
       <Chevron isOpen={isOpen} isNone={!row.hasChildren} toggle={() => fold(!isOpen)} />
       {row.icon ? <Icon name={row.icon} /> : <Mark name={row.mark} />}
@@ -137,6 +181,59 @@ function Chevron({ isOpen, isNone, toggle }: { isOpen: boolean; isNone: boolean;
       <Icon name={isOpen ? 'open' : 'closed'} size={9} />
     </button>
   );
+}
+
+/** Returns the indices of the rows in the document, in order. */
+function shownIndices(rows: readonly TreeRow[]): number[] {
+  const indexOf = (key: string | undefined): number =>
+    key === undefined ? -1 : rows.findIndex((row) => row.key === key);
+  const from = Math.floor(scrolled.value / ROW) - BEYOND;
+  const visible = Array.from({ length: Math.ceil(room.value / ROW) + 2 * BEYOND }, (_, offset) => from + offset);
+  const focused = indexOf(focusedKey.value);
+  const beside = focused < 0 ? [] : [focused - 1, focused, focused + 1];
+  const others = [0, rows.length - 1, indexOf(selectedKey.value), indexOf(requestedKey.value)];
+  return [...new Set([...visible, ...beside, ...others])]
+    .filter((index) => index >= 0 && index < rows.length)
+    .sort((a, b) => a - b);
+}
+
+/** The rows of the open conversation. */
+function OwnRows({ rows }: { rows: readonly TreeRow[] }) {
+  const box = useRef<HTMLDivElement>(null);
+  const places = siblingPlaces(rows);
+  useLayoutEffect(() => {
+    const key = requestedKey.value;
+    if (key === undefined) return;
+    requestedKey.value = undefined;
+    box.current?.querySelector<HTMLElement>(`[data-key="${CSS.escape(key)}"]`)?.focus();
+  }, [requestedKey.value]);
+  return (
+    <div ref={box} class="tree-rows" role="none" style={{ height: `${rows.length * ROW}px` }}>
+      {shownIndices(rows).map((index) => {
+        const row = rows[index];
+        const { place, of } = places[index] ?? { place: 1, of: 1 };
+        if (!row) return null;
+        const toParent = (): void => focusParent(rows, index);
+        return <Row key={row.key} row={row} index={index} place={place} of={of} toParent={toParent} />;
+      })}
+    </div>
+  );
+}
+
+/** Measures the visible part of the tree. */
+function useVisiblePart() {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    scrolled.value = element.scrollTop;
+    const observer = new ResizeObserver(() => {
+      room.value = element.clientHeight;
+    });
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  return box;
 }
 
 const matches = (words: string, text: string): boolean => text.toLowerCase().includes(words.toLowerCase());
@@ -205,6 +302,7 @@ function OtherConversation({ other, isReached }: { other: Conversation; isReache
 
 export function Tree() {
   const search = useSignal('');
+  const box = useVisiblePart();
   const all = [...conversations.value.values()].filter(
     ({ parent }) => parent === undefined || !conversationNamed(parent.conversation),
   );
@@ -243,11 +341,16 @@ export function Tree() {
         </label>
       </div>
       {all.length === 0 && <p class="tree-empty">A conversation shows here as soon as an agent opens one.</p>}
-      <div role="tree" aria-label="Conversations">
+      <div
+        ref={box}
+        role="tree"
+        aria-label="Conversations"
+        onScroll={(event) => {
+          scrolled.value = event.currentTarget.scrollTop;
+        }}
+      >
         {open.value && <OpenConversation conversation={open.value} isReached={!hasSelected} />}
-        {rows.map((row) => (
-          <Row key={row.key} row={row} />
-        ))}
+        {rows.length > 0 && <OwnRows rows={rows} />}
         {others.length > 0 && <p class="tree-head">{open.value ? 'Others' : ''}</p>}
         {others.map((other, index) => (
           <OtherConversation key={other.id} other={other} isReached={!open.value && index === 0} />

@@ -137,6 +137,49 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     await page.locator('.pill').getByText('waits for you').waitFor();
   });
 
+  it('a tree of 3,000 calls has rows for its visible part only, and keys and scrolling reach all of it', async () => {
+    const { server } = await inspector();
+    const page = await open(server);
+    const log = (await madeLog()).split('\n').map((line) => JSON.parse(line));
+    const kinds = [log.find(({ item }) => item?.type === 'tool-call'), log.find(({ type }) => type === 'tool-started')];
+    const calls = Array.from({ length: 6_000 }, (_, at) => {
+      const entry = kinds[at % 2];
+      const callId = `call_${at >> 1}`;
+      return { ...entry, callId, ...(entry.item && { item: { ...entry.item, callId } }) };
+    });
+    const entries = [...log.slice(0, 4), ...calls].map((entry, seq) => JSON.stringify({ ...entry, seq, at: seq }));
+    await drop(page, entries.join('\n'));
+    const row = (place: number) => page.locator(`.tree-row[aria-posinset="${place}"][aria-setsize="3000"]`);
+    await page.getByRole('treeitem', { name: /^TOOL_ROUND/ }).waitFor();
+    expect(await page.locator('.tree-row').count()).toBeLessThan(100);
+    const press = async (key: string, times = 1): Promise<string> => {
+      for (let presses = 0; presses < times; presses++) await page.keyboard.press(key);
+      return page.evaluate(() => {
+        const focused = document.activeElement;
+        return `${focused?.ariaLabel?.split(',')[0]} ${focused?.ariaPosInSet} of ${focused?.ariaSetSize}`;
+      });
+    };
+    await page.getByRole('treeitem', { name: /^TOOL_ROUND/ }).focus();
+    expect(await press('ArrowDown', 60)).toBe('note 60 of 3000');
+    expect(await press('ArrowUp', 2)).toBe('note 58 of 3000');
+    // Its parent has left the document by now.
+    expect(await page.getByRole('treeitem', { name: /^TOOL_ROUND/ }).count()).toBe(0);
+    await page.keyboard.press('ArrowLeft');
+    await expect.poll(() => press('Shift')).toBe('TOOL_ROUND 1 of 1');
+    await page.locator('.tree [role="tree"]').evaluate((box) => box.scrollTo(0, 26 * 1_500));
+    await row(1_500).waitFor();
+    expect(await page.locator('.tree-row').count()).toBeLessThan(100);
+    expect(await page.locator('.tree-row[tabindex="0"]').count()).toBe(1);
+    // The focused row is still there, and goes on from its place.
+    expect(await press('ArrowDown')).toBe('note 1 of 3000');
+    // In one column the tree opens over the panels, and scrolls there too.
+    await page.setViewportSize({ width: 900, height: 800 });
+    await page.keyboard.press('/');
+    await page.locator('.tree.is-open [role="tree"]').evaluate((box) => box.scrollTo(0, 26 * 2_000));
+    await row(2_000).waitFor();
+    expect(await page.locator('.tree-row').count()).toBeLessThan(100);
+  });
+
   it('Enter folds the compound that arrows reach from inside, opens it again, and keeps it focused', async () => {
     const { server } = await inspector();
     const page = await open(server);

@@ -4,7 +4,7 @@ import { createMachine } from 'xstate';
 import { foldLog } from '../../inspector/model/logFacts.ts';
 import { type ActorView, NOTHING_OBSERVED, ObservedBatch } from '../../inspector/model/observedActors.ts';
 import { cyclesAt } from '../../inspector/model/stepRows.ts';
-import { actorRows, RUNS_BEFORE, runRows, type TreeRow } from '../../inspector/model/treeRows.ts';
+import { actorRows, RUNS_BEFORE, runRows, siblingPlaces, type TreeRow } from '../../inspector/model/treeRows.ts';
 import type { LogEntry, RuntimeEntry, WireEvent } from '../../machines/vocabulary.ts';
 import { chartOf } from '../../src/inspect/chart.ts';
 import { cost } from '../../src/words/formats.ts';
@@ -328,5 +328,15 @@ describe('the actors that a page keeps', () => {
     expect(kept.filter(({ status }) => status === 'active')).toHaveLength(20);
     expect(kept.length).toBeLessThan(5000);
     expect(kept.at(-1)?.id).toBe('a9999');
+  });
+});
+
+describe('the places of rows', () => {
+  it('are counted among the rows below the same parent', () => {
+    const placesAt = (...depths: number[]) =>
+      siblingPlaces(depths.map((depth) => ({ depth }) as TreeRow)).map(({ place, of }) => `${place}/${of}`);
+    expect(placesAt()).toEqual([]);
+    expect(placesAt(1, 1, 1)).toEqual(['1/3', '2/3', '3/3']);
+    expect(placesAt(1, 2, 3, 3, 2, 3, 1, 2)).toEqual(['1/2', '1/2', '1/2', '2/2', '2/2', '1/1', '2/2', '1/1']);
   });
 });
