@@ -1,6 +1,6 @@
 /** The inspection events of both interpreters, over whole runs with their real children. */
 import { describe, expect, it } from 'vitest';
-import type { AnyMachineSnapshot, AnyTransitionDefinition, InspectionEvent } from 'xstate';
+import type { AnyMachineSnapshot, AnyTransitionDefinition, InspectionEvent, StateValue } from 'xstate';
 import { runMachine } from '../../machines/index.ts';
 import { keyOf } from '../../src/diagrams/chartNodes.ts';
 import { inspected } from '../../src/runtime/interpreter/inspection.ts';
@@ -23,6 +23,14 @@ function namesFrom(events: readonly { actorRef: unknown }[]): (actor: unknown) =
   return (actor) => (actor ? `actor ${ids.indexOf((actor as InspectedActor).sessionId)}` : undefined);
 }
 
+/** What the snapshot answers for its own states, parts of them, and others. */
+function matchesOf(snapshot: AnyMachineSnapshot): boolean[] {
+  const value = snapshot.value as StateValue;
+  const outer = typeof value === 'string' ? [value] : Object.keys(value);
+  const asked: StateValue[] = [value, ...outer, ...outer.map((key) => ({ [key]: 'nowhere' })), 'nowhere', 'toString'];
+  return asked.map((each) => snapshot.matches(each as never));
+}
+
 /** The story of a run as an inspector sees it, by kind of event. */
 function shownBy(interpreter: Interpreter, { input, moves }: RunScript): Record<string, unknown[]> {
   const events: InspectionEvent[] = [];
@@ -42,7 +50,10 @@ function shownBy(interpreter: Interpreter, { input, moves }: RunScript): Record<
     else if (event.type === '@xstate.microstep') {
       const { value, context, status, output } = event.snapshot as AnyMachineSnapshot;
       const taken = (event._transitions as AnyTransitionDefinition[]).map(keyOf);
-      list.push(structuredClone([actor, event.event, taken, value, context, status, output]));
+      list.push(
+        structuredClone([actor, event.event, taken, value, context, status, output]),
+        matchesOf(event.snapshot as AnyMachineSnapshot),
+      );
     } else if (event.type === '@xstate.snapshot') {
       const { value, context, status, output, children } = event.snapshot as AnyMachineSnapshot;
       list.push(structuredClone([actor, event.event, value, context, status, output, Object.keys(children)]));

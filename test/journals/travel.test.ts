@@ -105,6 +105,28 @@ describe('a fork', () => {
     expect(project(await logOf(on.store, 'fork'))).toEqual(project(log));
   });
 
+  it('replaces the sub-agents that an interrupted fork has left, and no other log under their ids', async () => {
+    const model = byTask({ alpha: [[submit('s', 'A')]] });
+    const on = await bench({ replies: [[spawn('p', 'alpha')], 'done'], tools: [subAgents({ model })] });
+    await on.conversation.send('hi').result;
+    await on.agent.close();
+    const left = async (owner: string): Promise<void> => {
+      const id = childIdOf('fork', 'p', 'a');
+      await on.store.delete(id);
+      const handle = await on.store.open(id);
+      const parent = { conversationId: owner, callId: 'p' };
+      const place = { seq: 0, at: 0, conversationId: id, runId: null };
+      await handle.append([{ ...place, type: 'conversation', schema: 1, cwd: '', createdAt: 0, parent }], 0);
+      await handle.close();
+    };
+    await left('another');
+    await expect(forkConversation(on.store, 'c', 'fork')).rejects.toThrow(/exists already; fork into a new id/);
+    await left('fork');
+    await forkConversation(on.store, 'c', 'fork');
+    const copy = await logOf(on.store, childIdOf('fork', 'p', 'a'));
+    expect(project(copy)).toEqual(project(await logOf(on.store, childIdOf('c', 'p', 'a'))));
+  });
+
   it('INV-5: in the middle of a call makes the outcome of that call unknown and runs nothing', async () => {
     const { agent, conversation, store, ran } = await twoRequests();
     const place = conversation.log().findIndex((entry) => entry.type === 'tool-started') + 1;
