@@ -288,3 +288,11 @@ describe('H-070 unknown tools', () => {
     expect(outcomeOf(log, 'c3')).toBe('failed unknown_tool');
   });
 });
+
+test('arguments of more than four mebibytes are refused with the limit, and the model receives it', async () => {
+  const seen: unknown[] = [];
+  const { log } = await playTool(looseTool(seen), JSON.stringify({ text: 'x'.repeat(4 * 2 ** 20) }));
+  const [result] = entriesOf(log, 'tool-result');
+  expect([seen, result?.code]).toEqual([[], 'too_large']);
+  expect(resultText(log)).toMatch(/may have 4194304 characters\. It was not run\./);
+});
