@@ -15,8 +15,10 @@ import { call as toolCall } from '../support/scriptedReplies.ts';
 const above = await realpath(await mkdtemp('/var/tmp/runchart-links-'));
 afterAll(() => rm(above, { recursive: true, force: true }));
 const ws = join(above, 'ws');
-for (const directory of ['ws/store/deep', 'ws/conf', 'ws/src', 'ws/pkg/node_modules', 'out/deep'])
+for (const directory of ['ws/store/deep', 'ws/conf', 'ws/src', 'ws/pkg/node_modules', 'out/deep', 'other', 'elsewhere'])
   await mkdir(join(above, directory), { recursive: true });
+await writeFile(join(above, 'elsewhere/file'), 'CANARY');
+await symlink('../elsewhere/file', join(above, 'other/linked'));
 for (const file of ['ws/store/key', 'ws/store/deep/key', 'out/key', 'out/deep/key', 'ws/src/key.ts', 'ws/conf/file'])
   await writeFile(join(above, file), 'CANARY');
 for (const [path, target] of [
@@ -33,6 +35,7 @@ for (const [path, target] of [
   ['system', '/usr/lib'],
   ['null', '/dev/null'],
   ['gone', 'nowhere'],
+  ['beside', '../other'],
 ] as const)
   await symlink(target, join(ws, path));
 
@@ -76,6 +79,10 @@ describe('a rule whose path contains a link hides where it leads', () => {
   it('the target of a link that no rule names is hidden only by the rules for its own path', async () => {
     expect(await hidden('./src/**', '*.pem')).toEqual(['ws/src/key.ts']);
     expect(await hidden('key.ts')).toEqual(['ws/src/key.ts']);
+  });
+
+  it('a rule for the real path of a link hides its target, also where another rule leads to the link', async () => {
+    expect(await hidden('./beside/absent', '**/other/linked')).toEqual(['elsewhere/file']);
   });
 
   it('a rule for a link to a directory above hides everything in it, but not the way to the working directory', async () => {
