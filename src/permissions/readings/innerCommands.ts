@@ -12,23 +12,49 @@ import { commandsInPrograms, shellTextsOf } from './programTexts.ts';
 import { type Aliases, aliasesIn, definesUnknownAlias, expandedAlias } from './shellAliases.ts';
 
 const NESTED_MAX = 4;
+/** The most characters in the texts of one line, more than a command of Bash can have. */
+const TEXTS_MAX = 40_000;
 
-/** The shell lines in the texts of a command, including nested ones. */
-export function innerLines(command: SimpleCommand, aliases: Aliases = new Map(), depth = 0): ShellLine[] {
-  if (depth > NESTED_MAX) return [];
-  const alias = expandedAlias(command.words, aliases);
-  const texts = new Set([...innerScripts(command), ...(alias === undefined ? [] : [alias])]);
-  return [...texts].flatMap((text) => {
-    const line = readShellLine(text);
-    return [line, ...line.commands.flatMap((inner) => innerLines(inner, aliases, depth + 1))];
-  });
+/** Stands for the texts beyond a limit. */
+const UNREAD: ShellLine = {
+  ...{ commands: [], words: [], lists: [], tested: [] },
+  ...{ redirects: [], doubts: [], isUnread: true },
+};
+
+/** The shell lines in the texts of each command, including nested ones, with the aliases that the line defines. */
+export function innerLinesOf({ commands }: ShellLine): Map<SimpleCommand, readonly ShellLine[]> {
+  const linesWith = (aliases: Aliases): ShellLine[][] => {
+    const room = { characters: TEXTS_MAX };
+    return commands.map((command) => innerLines(command, aliases, room));
+  };
+  const all = linesWith(new Map()).flatMap((lines) => lines.flatMap((line) => line.commands));
+  const inner = linesWith(aliasesIn([...commands, ...all]));
+  return new Map(commands.map((command, at) => [command, inner[at] ?? []]));
 }
 
-/** The shell lines in the texts of each command, with the aliases that the line defines. */
-export function innerLinesOf({ commands }: ShellLine): Map<SimpleCommand, readonly ShellLine[]> {
-  const all = commands.flatMap((command) => innerLines(command).flatMap((line) => line.commands));
-  const aliases = aliasesIn([...commands, ...all]);
-  return new Map(commands.map((command) => [command, innerLines(command, aliases)]));
+/** Reads each text once, where it is nested the least. So it finds all that is nested in the text. */
+function innerLines(command: SimpleCommand, aliases: Aliases, room: { characters: number }): ShellLine[] {
+  const lines = new Map<string, ShellLine>();
+  let outer = [command];
+  for (let depth = 0; depth <= NESTED_MAX; depth += 1) {
+    const nested: SimpleCommand[] = [];
+    for (const each of outer)
+      for (const text of textsOf(each, aliases)) {
+        if (lines.has(text)) continue;
+        room.characters -= text.length;
+        if (room.characters < 0) return [...lines.values(), UNREAD];
+        const line = readShellLine(text);
+        lines.set(text, line);
+        nested.push(...line.commands);
+      }
+    outer = nested;
+  }
+  return [...lines.values()];
+}
+
+function textsOf(command: SimpleCommand, aliases: Aliases): Set<string> {
+  const alias = expandedAlias(command.words, aliases);
+  return new Set([...innerScripts(command), ...(alias === undefined ? [] : [alias])]);
 }
 
 /** The reason why one of these commands may run another one that a rule names. */
