@@ -48,8 +48,9 @@ const HAS_SUBCOMMANDS: ReadonlySet<string> = new Set(
 
 /** The command from each word that may be its subcommand. The word after an option may be the option's value. */
 function fromSubcommand(words: readonly ShellWord[]): (readonly ShellWord[])[] {
-  const [name, ...args] = words;
+  const [name] = words;
   if (!name || !HAS_SUBCOMMANDS.has(baseName(name.value))) return [];
+  const args = words.slice(1);
   const isOption = (word: ShellWord | undefined): boolean => word?.value.startsWith('-') === true;
   const isLast = (word: ShellWord, at: number): boolean => !isOption(word) && !isOption(args[at - 1]);
   const last = args.findIndex(isLast);
@@ -57,22 +58,46 @@ function fromSubcommand(words: readonly ShellWord[]): (readonly ShellWord[])[] {
   return args.slice(0, upTo).flatMap((word, at) => (isOption(word) ? [] : [[name, ...args.slice(at)]]));
 }
 
+/** For each word, the text from it to the end of the command. The texts share their memory. */
+function endsOf(words: readonly ShellWord[], formOf: typeof textOf): string[] {
+  const pieces = words.map((word) => formOf([word]));
+  const whole = pieces.join(' ');
+  let at = 0;
+  return pieces.map((piece) => {
+    const end = whole.slice(at);
+    at += piece.length + 1;
+    return end;
+  });
+}
+
+/** The program as written, by its base name, and in small letters: on a case-insensitive file system, `RM` also runs `rm`. */
+function spellingsOf(program: ShellWord): ShellWord[] {
+  const name = baseName(program.value);
+  const others = new Set([name, name.toLowerCase()]);
+  others.delete(program.value);
+  return [program, ...[...others].map((value) => ({ ...program, value }))];
+}
+
 /** All texts of this command that deny and ask rules are compared with. */
 export function strictForms(command: SimpleCommand): string[] {
-  const texts = new Set<string>([command.source, withSingleBlanks(command.source, QUOTED)]);
-  const readings = readingsOf(command.words);
-  for (const words of readings) {
-    for (const each of [words, ...fromSubcommand(words)]) {
-      const [first, ...rest] = each;
-      if (!first) continue;
-      const named = { ...first, value: baseName(first.value) };
-      // On a case-insensitive file system, `RM` also runs `rm`.
-      const folded = { ...first, value: named.value.toLowerCase() };
-      for (const form of [first, named, folded].map((name) => [name, ...rest]))
-        texts.add(textOf(form)).add(plainTextOf(form));
+  const texts = [command.source, withSingleBlanks(command.source, QUOTED)];
+  const { length } = command.words;
+  for (const formOf of [textOf, plainTextOf]) {
+    const ends = endsOf(command.words, formOf);
+    for (const reading of readingsOf(command.words)) {
+      // Every reading ends as the command does.
+      const end = ends[length - reading.length];
+      if (end !== undefined) texts.push(end);
+      for (const words of [reading, ...fromSubcommand(reading)]) {
+        const rest = ends[length - words.length + 1];
+        for (const program of words.slice(0, 1).flatMap(spellingsOf)) {
+          if (words === reading && program === words[0]) continue;
+          texts.push(rest === undefined ? formOf([program]) : `${formOf([program])} ${rest}`);
+        }
+      }
     }
   }
-  return [...texts];
+  return texts;
 }
 
 /** The text that an allow rule must match; undefined if the command sets variables that may change what runs. */

@@ -92,11 +92,11 @@ export class NamedFiles {
     if (settings !== undefined) return settings;
     const { root } = this.#around;
     // Also where another program runs it, as in `env rm`.
-    const changed = readingsOf(words).flatMap(([program, ...args]) =>
-      CHANGES_BELOW.test(baseName(program?.value ?? '')) ? args : [],
-    );
+    const changed = new Set<ShellWord>();
+    for (const reading of readingsOf(words))
+      if (CHANGES_BELOW.test(baseName(reading[0]?.value ?? ''))) for (const word of reading.slice(1)) changed.add(word);
     const isAbove = ({ real }: PathSubject): boolean => real !== undefined && isInside(real, root);
-    const above = changed.find((word) => this.subjects(word).some(isAbove));
+    const above = [...changed].find((word) => this.subjects(word).some(isAbove));
     if (above) return above.source;
     const matches = words.flatMap((word) => (word.isGlob ? (this.globOf(word)?.paths ?? []) : []));
     for (const path of [...words.flatMap(this.subjects), ...matches]) {

@@ -38,16 +38,28 @@ const GIT_PLAIN = /^(--no-pager|-P|--no-optional-locks)$/;
 
 /** Removes wrappers that do not change what is run, such as `timeout 5` and `nohup`. */
 export function unwrapped(words: readonly ShellWord[]): readonly ShellWord[] {
-  const [name, option, value] = words;
-  if (name?.isLiteral && name.value === 'git' && option?.isLiteral) {
-    if (GIT_PLAIN.test(option.value)) return unwrapped([name, ...words.slice(2)]);
-    if (option.value === '-C' && value?.isLiteral && value.value === '.') return unwrapped([name, ...words.slice(3)]);
+  const values = words.map(({ value, isLiteral }) => (isLiteral ? value : '\0'));
+  let begin = 0;
+  for (;;) {
+    const name = values[begin] ?? '';
+    const at = Object.hasOwn(WRAPPERS, name) ? WRAPPERS[name]?.(values.slice(begin)) : undefined;
+    const next = at === undefined ? undefined : words[begin + at];
+    if (at === undefined || !next || next.value.startsWith('-')) break;
+    begin += at;
   }
-  if (!name?.isLiteral || !Object.hasOwn(WRAPPERS, name.value)) return words;
-  const at = WRAPPERS[name.value]?.(words.map(({ value, isLiteral }) => (isLiteral ? value : '\0')));
-  const next = at === undefined ? undefined : words[at];
-  if (at === undefined || !next || next.value.startsWith('-')) return words;
-  return unwrapped(words.slice(at));
+  return withoutPlainOptions(begin === 0 ? words : words.slice(begin));
+}
+
+/** The words without the options of git that change nothing. */
+function withoutPlainOptions(words: readonly ShellWord[]): readonly ShellWord[] {
+  const [name] = words;
+  if (!name?.isLiteral || name.value !== 'git') return words;
+  const isLiteral = (at: number, value: RegExp): boolean =>
+    words[at]?.isLiteral === true && value.test(words[at]?.value ?? '');
+  let at = 1;
+  while (isLiteral(at, GIT_PLAIN) || (isLiteral(at, /^-C$/) && isLiteral(at + 1, /^\.$/)))
+    at += isLiteral(at, GIT_PLAIN) ? 1 : 2;
+  return at === 1 ? words : [name, ...words.slice(at)];
 }
 
 export const isWrapper = (name: string): boolean => Object.hasOwn(WRAPPERS, name);
@@ -180,15 +192,23 @@ function startsOf(words: readonly ShellWord[]): number[] {
   return starts.length > 0 && end > 0 ? [...starts, end + 1] : starts;
 }
 
-/** The readings of a command that runs its arguments: one for each word where an inner command may begin. */
-export function readingsOf(words: readonly ShellWord[]): (readonly ShellWord[])[] {
+/** The places of the words where a command may begin. */
+function beginsOf(words: readonly ShellWord[]): ReadonlySet<number> {
   const begins = new Set([0]);
   for (const begin of begins) {
     if (begins.size > READINGS_MAX) break;
     const command = words.slice(begin);
     for (const start of startsOf(command)) for (const at of innerBegins(command, start)) begins.add(begin + at);
   }
-  return [...begins].map((begin) => words.slice(begin));
+  return begins;
+}
+
+/**
+ * The readings of a command that runs its arguments: one for each word where an inner command may begin. Many readings of a long
+ * command are too large to keep, so take them one at a time.
+ */
+export function* readingsOf(words: readonly ShellWord[]): Generator<readonly ShellWord[]> {
+  for (const begin of beginsOf(words)) yield words.slice(begin);
 }
 
 /** The words from `start` on where the inner command may begin. */
@@ -210,4 +230,4 @@ function innerBegins(words: readonly ShellWord[], start: number): number[] {
 }
 
 /** True if more commands may begin in the arguments than are judged. */
-export const startsTooMany = (words: readonly ShellWord[]): boolean => readingsOf(words).length > READINGS_MAX;
+export const startsTooMany = (words: readonly ShellWord[]): boolean => beginsOf(words).size > READINGS_MAX;

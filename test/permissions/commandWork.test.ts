@@ -3,8 +3,11 @@
  * is read or compared, and no time.
  */
 import { expect, it } from 'vitest';
+import { strictForms } from '../../src/permissions/commandForms.ts';
 import { innerLinesOf } from '../../src/permissions/readings/innerCommands.ts';
+import { shellTextsOf } from '../../src/permissions/readings/programTexts.ts';
 import { readShellLine } from '../../src/permissions/shellSyntax.ts';
+import { unwrapped } from '../../src/permissions/wrappers.ts';
 import { explain, workspace } from './permissionWorkspace.ts';
 
 const ws = await workspace();
@@ -32,4 +35,32 @@ it.each([
   const { outcome, parts } = await explain({ mode: 'bypass', deny: ['bash(rm *)'] }, 'Bash', { command }, ws);
   expect(outcome).toBe('ask');
   expect(parts).toContainEqual(expect.objectContaining({ by: 'doubt: a text in it cannot be parsed' }));
+});
+
+/** How often the functions read the text of a word, for a line with this many words. */
+function wordReads(line: (count: number) => string, count: number): number {
+  let reads = 0;
+  const [command] = readShellLine(line(count)).commands;
+  if (!command) throw new Error('the line has no command');
+  const words = command.words.map((word) => ({
+    ...word,
+    get value() {
+      reads += 1;
+      return word.value;
+    },
+  }));
+  strictForms({ ...command, words });
+  shellTextsOf({ ...command, words });
+  unwrapped(words);
+  return reads;
+}
+
+it.each([
+  ['variables of env', (count: number) => `env ${'a=b '.repeat(count)}`],
+  ['words of docker', (count: number) => `docker run ${'a '.repeat(count)}`],
+  ['commands of find', (count: number) => `find . ${'-exec a \\; '.repeat(count)}`],
+  ['options of git', (count: number) => `git ${'-P '.repeat(count)}`],
+  ['wrappers', (count: number) => 'timeout 5 '.repeat(count)],
+])('four times as many words need about four times as many steps: %s', (_, line) => {
+  expect(wordReads(line, 600)).toBeLessThan(6 * wordReads(line, 150));
 });

@@ -12,11 +12,12 @@ export const groupsOf = (values: readonly string[], pattern: RegExp): string[] =
   values.flatMap((value) => pattern.exec(value)?.[1] ?? []);
 
 /** The commands that settings on the line make git run: aliases, programs and addresses with `ext::`. */
-export const gitTextsOf = ({ words }: SimpleCommand): string[] =>
-  readingsOf(words)
-    .filter(([program]) => baseName(program?.value ?? '') === 'git')
-    .flatMap(textsOf)
-    .filter((text) => /[a-z]/i.test(text) && !SHELLS.test(baseName(text)));
+export function gitTextsOf({ words }: SimpleCommand): string[] {
+  const texts: string[] = [];
+  for (const reading of readingsOf(words))
+    if (baseName(reading[0]?.value ?? '') === 'git') texts.push(...textsOf(reading));
+  return texts.filter((text) => /[a-z]/i.test(text) && !SHELLS.test(baseName(text)));
+}
 
 function textsOf(words: readonly ShellWord[]): string[] {
   const values = words.map(({ value }) => value);

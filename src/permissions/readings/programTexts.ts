@@ -81,22 +81,22 @@ const VARIABLE =
 
 /** The shell commands in the options, variables and input of a command. */
 export function shellTextsOf({ words, assigned, input }: SimpleCommand): string[] {
-  const texts = assigned.flatMap(({ name, value }) => VARIABLE.exec(`${name}=${value}`)?.[2] ?? []);
-  for (const [program, ...args] of readingsOf(words)) {
-    const name = baseName(program?.value ?? '');
-    const values = args.map(({ value }) => value);
-    texts.push(
-      ...valuesOf(args, SHELL_OPTIONS.get(name)).map((text) =>
-        /wrapper/.test(textOf(args)) ? text.replaceAll(',', ' ') : text,
-      ),
-    );
-    texts.push(...values.flatMap((value) => VARIABLE.exec(value)?.[2] ?? []));
-    if (/^(ssh|scp|sftp|sshfs)$/.test(name)) texts.push(...groupsOf(values, /^(?:-o)?\s*\w*Command\s*[=\s]\s*(.+)$/is));
-    if (name === 'socat') texts.push(...groupsOf(values, /^(?:EXEC|SYSTEM|SHELL):([^,]*)/is));
-    if (/^[gm]?make$/.test(name)) texts.push(...groupsOf(values, /^[A-Z_.]+[:+?]?=(.*\s.*)$/s));
-    if (name === 'bun' && values[0] === 'exec') texts.push(...values.slice(1));
-    if (RUNS_EACH.test(name)) texts.push(...values.filter((value) => !value.startsWith('-')));
-    if (RUNS_LINES.test(name)) texts.push(...values.filter((value) => /\s/.test(value)));
+  // The words of each reading are words of the command too.
+  const settings = [...assigned.map(({ name, value }) => `${name}=${value}`), ...words.slice(1).map(wordValue)];
+  const texts = settings.flatMap((setting) => VARIABLE.exec(setting)?.[2] ?? []);
+  for (const reading of readingsOf(words)) {
+    const name = baseName(reading[0]?.value ?? '');
+    const optionTexts = valuesOf(reading, SHELL_OPTIONS.get(name));
+    const isWrapper = optionTexts.length > 0 && /wrapper/.test(textOf(reading.slice(1)));
+    texts.push(...optionTexts.map((text) => (isWrapper ? text.replaceAll(',', ' ') : text)));
+    const values = (): string[] => reading.slice(1).map(wordValue);
+    if (/^(ssh|scp|sftp|sshfs)$/.test(name))
+      texts.push(...groupsOf(values(), /^(?:-o)?\s*\w*Command\s*[=\s]\s*(.+)$/is));
+    if (name === 'socat') texts.push(...groupsOf(values(), /^(?:EXEC|SYSTEM|SHELL):([^,]*)/is));
+    if (/^[gm]?make$/.test(name)) texts.push(...groupsOf(values(), /^[A-Z_.]+[:+?]?=(.*\s.*)$/s));
+    if (name === 'bun' && reading[1]?.value === 'exec') texts.push(...values().slice(1));
+    if (RUNS_EACH.test(name)) texts.push(...values().filter((value) => !value.startsWith('-')));
+    if (RUNS_LINES.test(name)) texts.push(...values().filter((value) => /\s/.test(value)));
     if (READS_SHELL.test(name)) texts.push(...input);
     if (name === 'crontab') texts.push(...input.flatMap(scheduled));
   }
@@ -108,7 +108,13 @@ export function shellTextsOf({ words, assigned, input }: SimpleCommand): string[
 const scheduled = (table: string): string[] =>
   table.split('\n').map((row) => row.replace(/^\s*(@\w+|(\S+\s+){4}\S+)\s+/, ''));
 
-function valuesOf(words: readonly ShellWord[], { letters = '', long = '' }: TextOptions = {}): string[] {
+const wordValue = ({ value }: ShellWord): string => value;
+
+/** The values of these options of a command. */
+function valuesOf(reading: readonly ShellWord[], options: TextOptions | undefined): string[] {
+  if (!options) return [];
+  const words = reading.slice(1);
+  const { letters = '', long = '' } = options;
   const names = long.split(' ').filter((name) => name !== '');
   return words.flatMap(({ value }, at) => {
     const next = words[at + 1]?.value ?? '';
@@ -123,17 +129,21 @@ function valuesOf(words: readonly ShellWord[], { letters = '', long = '' }: Text
 }
 
 /** The programs in other languages that a command runs. */
-function programsOf({ words, input }: SimpleCommand): string[] {
-  return readingsOf(words).flatMap(([program, ...args]) => {
-    const name = baseName(program?.value ?? '').replace(/^(python|php|lua|tclsh|ruby|perl)[\d.]+$/, '$1');
-    const values = args.map(({ value }) => value);
-    if (/^[gmn]?awk$/.test(name)) return [...values, ...input].filter((text) => /system|getline|\|/.test(text));
-    if (/^g?sed$/.test(name)) return values.flatMap(sedCommands);
-    const options = PROGRAM_OPTIONS.get(name);
-    if (!options) return [];
-    const commands = groupsOf(values, /^\+?([:!.\\].*)$/s);
-    return [...valuesOf(args, options), ...commands, ...input];
-  });
+function programsOf({ words, input }: SimpleCommand): Set<string> {
+  const programs = new Set<string>();
+  for (const reading of readingsOf(words)) for (const text of programsIn(reading, input)) programs.add(text);
+  return programs;
+}
+
+function programsIn(reading: readonly ShellWord[], input: readonly string[]): string[] {
+  const name = baseName(reading[0]?.value ?? '').replace(/^(python|php|lua|tclsh|ruby|perl)[\d.]+$/, '$1');
+  const values = (): string[] => reading.slice(1).map(wordValue);
+  if (/^[gmn]?awk$/.test(name)) return [...values(), ...input].filter((text) => /system|getline|\|/.test(text));
+  if (/^g?sed$/.test(name)) return values().flatMap(sedCommands);
+  const options = PROGRAM_OPTIONS.get(name);
+  if (!options) return [];
+  const commands = groupsOf(values(), /^\+?([:!.\\].*)$/s);
+  return [...valuesOf(reading, options), ...commands, ...input];
 }
 
 /** The shell commands of a sed script: after `e`, and the texts of `s` with the flag `e`. */
@@ -147,7 +157,7 @@ const VERB = /^[\W\d]*(?:silent|call|shell|system|spawn|exec|execute|run|pipe|pr
 
 /** The texts in programs of other languages that may be commands. A list of texts counts as one command. */
 export function commandsInPrograms(command: SimpleCommand): string[] {
-  const pieces = programsOf(command).flatMap((text) =>
+  const pieces = [...programsOf(command)].flatMap((text) =>
     [text, text.replace(/(["'])\s*,\s*\[?\s*(["'])/g, ' ')].flatMap((each) => each.split(/[\n;&|(){}[\]`"'$<>!]+/)),
   );
   const plain = pieces
