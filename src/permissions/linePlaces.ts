@@ -159,7 +159,9 @@ async function copiedFrom(lines: readonly ShellLine[], searched: Searched): Prom
         ? (globs.get(word.value)?.paths ?? [])
         : candidatesOf(word, around.home).flatMap((path) => subjects.get(path) ?? []),
     );
-    const roots = sources.flatMap(({ real, spelled }) => (real === undefined ? [] : [{ directory: real, spelled }]));
+    const roots = distinct(
+      sources.flatMap(({ real, spelled }) => (real === undefined ? [] : [{ directory: real, spelled }])),
+    );
     for (const place of roots)
       for (const rule of hiding) {
         if (copiedBy.has(command) || rule.subject.kind !== 'path') continue;
@@ -172,11 +174,18 @@ async function copiedFrom(lines: readonly ShellLine[], searched: Searched): Prom
 
 const isRecursive = ({ value }: ShellWord): boolean => /^-[a-zA-Z]*[aRr]|^--(archive|rec)/.test(value);
 
+interface Root {
+  directory: string;
+  spelled: string;
+}
+
+/** Each place once, so that a place which is named again is not searched again. */
+const distinct = (roots: readonly Root[]): Root[] => [
+  ...new Map(roots.map((root) => [`${root.directory}\0${root.spelled}`, root])).values(),
+];
+
 /** The directories below which a command reads; undefined if they cannot be determined. */
-async function rootsOf(
-  { roots, paths }: Reading,
-  searched: Searched,
-): Promise<{ directory: string; spelled: string }[] | undefined> {
+async function rootsOf({ roots, paths }: Reading, searched: Searched): Promise<Root[] | undefined> {
   const { subjects, globs, directories, around } = searched;
   const words = roots ?? paths;
   if (words.some(({ isLiteral, isGlob }) => !isLiteral && !isGlob)) return undefined;
@@ -192,7 +201,7 @@ async function rootsOf(
   const places = [...named, ...workingDirectory].flatMap(({ real, spelled }) =>
     real === undefined ? [undefined] : [{ directory: real, spelled }],
   );
-  return places.every((place) => place !== undefined) ? places : undefined;
+  return places.every((place) => place !== undefined) ? distinct(places) : undefined;
 }
 
 const SEARCHES = /^(grep|egrep|fgrep|rg|ag|ack)$/;

@@ -4,8 +4,11 @@
  */
 import { expect, it } from 'vitest';
 import { strictForms } from '../../src/permissions/commandForms.ts';
+import { placesOf } from '../../src/permissions/linePlaces.ts';
+import { surroundingsOf } from '../../src/permissions/pathRules.ts';
 import { innerLinesOf } from '../../src/permissions/readings/innerCommands.ts';
 import { shellTextsOf } from '../../src/permissions/readings/programTexts.ts';
+import { parseRule } from '../../src/permissions/rules.ts';
 import { readShellLine } from '../../src/permissions/shellSyntax.ts';
 import { unwrapped } from '../../src/permissions/wrappers.ts';
 import { explain, workspace } from './permissionWorkspace.ts';
@@ -63,4 +66,20 @@ it.each([
   ['wrappers', (count: number) => 'timeout 5 '.repeat(count)],
 ])('four times as many words need about four times as many steps: %s', (_, line) => {
   expect(wordReads(line, 600)).toBeLessThan(6 * wordReads(line, 150));
+});
+
+it.each(['tar c', 'cp -r', 'grep -r a'])('a directory that %s names again is searched once', async (command) => {
+  const around = await surroundingsOf(ws);
+  const [rule] = parseRule('read(absent)');
+  if (rule?.subject.kind !== 'path') throw new Error('the rule has no path');
+  const { pattern } = rule.subject;
+  let compared = 0;
+  const matches: typeof pattern.matches = (...path) => {
+    compared += 1;
+    return pattern.matches(...path);
+  };
+  const hiding = [{ ...rule, subject: { kind: 'path' as const, pattern: { ...pattern, matches } } }];
+  await placesOf(readShellLine(`${command} ${'. '.repeat(300)}`), { inner: [], around, hiding });
+  expect(compared).toBeGreaterThan(0);
+  expect(compared).toBeLessThan(200);
 });
