@@ -12,6 +12,8 @@ import type { ShellWord } from './wordExpansion.ts';
 const GLOB = /[*?[\]]/;
 const ENTRIES_MAX = 2_000;
 const LONGEST = 4_096;
+/** A part of a glob with more stars may match any name, because a comparison would take too long. */
+const STARS_MAX = 6;
 
 /** The paths that a word may spell. For a computed word, its literal end. */
 export function candidatesOf({ value, source, isLiteral, isGlob }: ShellWord, home: string): string[] {
@@ -98,6 +100,7 @@ export function mayMatch(glob: string, last: string, dots: boolean): boolean {
     if (!GLOB.test(part)) continue;
     if (!dots && GLOB.test(part[0] ?? '') && last.startsWith('.')) continue;
     if (!GLOB.test(last)) {
+      if (part.split('*').length > STARS_MAX) return true;
       if (ignore({ ignorecase: true }).add(part.replace(/^[!#]/, '\\$&')).ignores(last)) return true;
       continue;
     }
@@ -155,23 +158,38 @@ export async function globMatches(glob: string, from: string, around: Surroundin
 
 async function namesLike(part: string, directory: string): Promise<string[]> {
   const names = await readdir(directory).catch(() => []);
-  return names.filter((name) => globLike(part).test(name) && (part.startsWith('.') || !name.startsWith('.')));
+  const isLike = globLike(part);
+  return names.filter((name) => isLike(name) && (part.startsWith('.') || !name.startsWith('.')));
 }
 
-/** Matches every name that bash would match, and possibly more: after a bracket, any text matches. */
-const globLike = (part: string): RegExp =>
-  new RegExp(
-    `^${part
-      .replace(/\[.*$/s, '*')
-      .replace(/[\\^$.+(){}|/\]]/g, '\\$&')
-      .replace(/\*+/g, '.*')
-      .replaceAll('?', '.')}$`,
-    'isu',
-  );
+/**
+ * Matches every name that bash would match, and possibly more: after a bracket, any text matches. The texts between the
+ * stars are searched one after the other. One expression for all of them could try every way to divide the name.
+ */
+function globLike(part: string): (name: string) => boolean {
+  const [first = '', ...rest] = part
+    .replace(/\[.*$/s, '*')
+    .split(/\*+/)
+    .map((piece) => piece.replace(/[\\^$.+(){}|/\]]/g, '\\$&').replaceAll('?', '.'));
+  if (rest.length === 0) {
+    const whole = new RegExp(`^${first}$`, 'isu');
+    return (name) => whole.test(name);
+  }
+  const pieces = [`^${first}`, ...rest.slice(0, -1), `${rest.at(-1)}$`].map((piece) => new RegExp(piece, 'gisu'));
+  return (name) => {
+    let at = 0;
+    return pieces.every((piece) => {
+      piece.lastIndex = at;
+      const isFound = piece.test(name);
+      at = piece.lastIndex;
+      return isFound;
+    });
+  };
+}
 
 /** True if the last part of a glob may match one of these names, now or later. */
 export const mayMatchName = (glob: string, names: Iterable<string>): boolean => {
   const last = glob.replace(/\/+$/, '').split('/').at(-1) ?? '';
   if (!isGlob(last) || !last.startsWith('.')) return false;
-  return [...names].some((name) => globLike(last).test(name));
+  return [...names].some(globLike(last));
 };

@@ -2,7 +2,9 @@
  * The work to judge one command line. Rule: its length limits the work, whatever the line contains. The tests count what
  * is read or compared, and no time.
  */
-import { expect, it } from 'vitest';
+import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
 import { strictForms } from '../../src/permissions/commandForms.ts';
 import { placesOf } from '../../src/permissions/linePlaces.ts';
 import { surroundingsOf } from '../../src/permissions/pathRules.ts';
@@ -10,10 +12,14 @@ import { innerLinesOf } from '../../src/permissions/readings/innerCommands.ts';
 import { shellTextsOf } from '../../src/permissions/readings/programTexts.ts';
 import { parseRule } from '../../src/permissions/rules.ts';
 import { readShellLine } from '../../src/permissions/shellSyntax.ts';
+import { globMatches } from '../../src/permissions/wordPaths.ts';
 import { unwrapped } from '../../src/permissions/wrappers.ts';
 import { explain, workspace } from './permissionWorkspace.ts';
 
 const ws = await workspace();
+const long = join(ws, 'long');
+await mkdir(long);
+await writeFile(join(long, 'abcdefghij'.repeat(4)), '');
 
 /** The characters of all texts that are read for the commands of a line. */
 function charactersRead(line: string): number {
@@ -82,4 +88,44 @@ it.each(['tar c', 'cp -r', 'grep -r a'])('a directory that %s names again is sea
   await placesOf(readShellLine(`${command} ${'. '.repeat(300)}`), { inner: [], around, hiding });
   expect(compared).toBeGreaterThan(0);
   expect(compared).toBeLessThan(200);
+});
+
+describe('a glob with many stars', () => {
+  const many = '*?'.repeat(14);
+  it.each([
+    [`${many}`, ['abcdefghij'.repeat(4)]],
+    [`${many}!`, []],
+    [`*${'b*'.repeat(3)}J`, ['abcdefghij'.repeat(4)]],
+    [`${'b*'.repeat(5)}`, []],
+  ])('%s is compared with a name of 40 characters in one pass', async (glob, names) => {
+    const { paths } = await globMatches(glob, long, await surroundingsOf(long));
+    expect(paths.map(({ written }) => basename(written))).toEqual(names);
+  });
+
+  it('may match the name in a rule', async () => {
+    const options = { mode: 'bypass' as const, deny: ['read(abcdefghijabcdefghijabcdefghij)'] };
+    const { outcome } = await explain(options, 'Bash', { command: `rm ${many}!` }, long);
+    expect(outcome).toBe('ask');
+  });
+});
+
+it.each([
+  ['a*', 'A.ts', true],
+  ['*.TS', 'a.ts', true],
+  ['a*a', 'a', false],
+  ['*a*b*', 'xbxa', false],
+  ['*a*b*', 'xaxb', true],
+  ['a?c', 'abc', true],
+  ['a?', 'abc', false],
+  ['?', 'é', true],
+  ['?', '😀', true],
+  ['*😀?', 'a😀b', true],
+  ['a.c*', 'abcd', false],
+  ['a[bc]d', 'axyz', true],
+  ['a+*', 'aa', false],
+])('the glob %s and the name %s: %s', async (glob, name, isMatch) => {
+  const directory = await mkdtemp(join(ws, 'one-'));
+  await writeFile(join(directory, name), '');
+  const { paths } = await globMatches(glob, directory, await surroundingsOf(directory));
+  expect(paths.length).toBe(isMatch ? 1 : 0);
 });
