@@ -46,6 +46,26 @@ it.each([
   expect(parts).toContainEqual(expect.objectContaining({ by: 'doubt: a text in it cannot be parsed' }));
 });
 
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+const nested = (head: string, depth: number): string =>
+  Array.from({ length: depth }).reduce<string>((text) => `${head} ${quoted(text)}`, 'rm x');
+
+it.each([
+  ['bash -c', 5, 'deny'],
+  ['bash -c', 6, 'ask'],
+  ['bash -c', 8, 'ask'],
+  ['eval', 8, 'ask'],
+])('a denied command in texts of %s, %d deep: %s', async (head, depth, expected) => {
+  const options = { mode: 'bypass' as const, deny: ['bash(rm *)'] };
+  expect((await explain(options, 'Bash', { command: nested(head, depth) }, ws)).outcome).toBe(expected);
+});
+
+it('an alias that contains its own name needs no approval', async () => {
+  const options = { mode: 'bypass' as const, deny: ['bash(rm *)'] };
+  const command = "alias ls='ls --all'\nls";
+  expect((await explain(options, 'Bash', { command }, ws)).outcome).toBe('allow');
+});
+
 /** How often the functions read the text of a word, for a line with this many words. */
 function wordReads(line: (count: number) => string, count: number): number {
   let reads = 0;

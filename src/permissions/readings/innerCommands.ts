@@ -49,7 +49,9 @@ function innerLines(command: SimpleCommand, aliases: Aliases, room: { characters
       }
     outer = nested;
   }
-  return [...lines.values()];
+  // An alias may contain its own name, which bash does not expand again.
+  const isDeeper = outer.some((each) => innerScripts(each).some((text) => !lines.has(text)));
+  return [...lines.values(), ...(isDeeper ? [UNREAD] : [])];
 }
 
 function textsOf(command: SimpleCommand, aliases: Aliases): Set<string> {
