@@ -8,6 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { strictForms } from '../../src/permissions/commandForms.ts';
 import { placesOf } from '../../src/permissions/linePlaces.ts';
 import { surroundingsOf } from '../../src/permissions/pathRules.ts';
+import { gitTextsOf } from '../../src/permissions/readings/gitSettings.ts';
 import { innerLinesOf } from '../../src/permissions/readings/innerCommands.ts';
 import { shellTextsOf } from '../../src/permissions/readings/programTexts.ts';
 import { parseRule } from '../../src/permissions/rules.ts';
@@ -64,6 +65,14 @@ it('an alias that contains its own name needs no approval', async () => {
   const options = { mode: 'bypass' as const, deny: ['bash(rm *)'] };
   const command = "alias ls='ls --all'\nls";
   expect((await explain(options, 'Bash', { command }, ws)).outcome).toBe('allow');
+});
+
+it('the texts of git in many readings are collected up to a limit, and the line needs approval', async () => {
+  const line = `env ${"-u git -c alias.x='!a b' ".repeat(60)}`;
+  const [command] = readShellLine(line).commands;
+  if (!command) throw new Error('the line has no command');
+  expect(gitTextsOf(command, 40_000).join('').length).toBeLessThan(50_000);
+  expect((await explain({ mode: 'bypass', deny: ['bash(rm *)'] }, 'Bash', { command: line }, ws)).outcome).toBe('ask');
 });
 
 /** How often the functions read the text of a word, for a line with this many words. */

@@ -11,29 +11,40 @@ import { baseName, readingsOf } from '../wrappers.ts';
 export const groupsOf = (values: readonly string[], pattern: RegExp): string[] =>
   values.flatMap((value) => pattern.exec(value)?.[1] ?? []);
 
-/** The commands that settings on the line make git run: aliases, programs and addresses with `ext::`. */
-export function gitTextsOf({ words }: SimpleCommand): string[] {
-  const texts: string[] = [];
-  for (const reading of readingsOf(words))
-    if (baseName(reading[0]?.value ?? '') === 'git') texts.push(...textsOf(reading));
-  return texts.filter((text) => /[a-z]/i.test(text) && !SHELLS.test(baseName(text)));
+/**
+ * The commands that settings on the line make git run: aliases, programs and addresses with `ext::`. Ends with the text
+ * that exceeds this number of characters in all.
+ */
+export function gitTextsOf({ words }: SimpleCommand, charactersMax: number): string[] {
+  const texts = new Set<string>();
+  let characters = 0;
+  for (const reading of readingsOf(words)) {
+    if (baseName(reading[0]?.value ?? '') !== 'git') continue;
+    for (const text of textsOf(reading)) {
+      if (texts.has(text) || !/[a-z]/i.test(text) || SHELLS.test(baseName(text))) continue;
+      texts.add(text);
+      characters += text.length;
+      if (characters > charactersMax) return [...texts];
+    }
+  }
+  return [...texts];
 }
 
-function textsOf(words: readonly ShellWord[]): string[] {
+function* textsOf(words: readonly ShellWord[]): Generator<string> {
   const values = words.map(({ value }) => value);
   const [, subcommand, ...args] = withoutGlobalOptions(words) ?? words;
-  const texts = groupsOf(values, /(?:^|[.=])ext::(.+)$/is).map((text) =>
-    text.replace(/\.(pushI|i)nsteadOf=.*$/is, '').replaceAll('% ', ' '),
-  );
-  for (const [key, value] of gitSettings(values)) {
+  for (const text of groupsOf(values, /(?:^|[.=])ext::(.+)$/is))
+    yield text.replace(/\.(pushI|i)nsteadOf=.*$/is, '').replaceAll('% ', ' ');
+  const settings = gitSettings(values);
+  const rest = settings.length > 0 ? textOf(args) : '';
+  for (const [key, value] of settings) {
     const isShell = value.startsWith('!');
     const isAlias = /^alias\./i.test(key);
     const text = isAlias && !isShell ? `git ${value}` : value.replace(/^!/, '');
-    texts.push(text, ...(isAlias ? [`${text} ${textOf(args)}`] : []));
+    yield text;
+    if (isAlias) yield `${text} ${rest}`;
   }
-  if (subcommand?.value === 'for-each-repo')
-    texts.push(`git ${textOf(args.filter(({ value }) => !value.startsWith('-')))}`);
-  return texts;
+  if (subcommand?.value === 'for-each-repo') yield `git ${textOf(args.filter(({ value }) => !value.startsWith('-')))}`;
 }
 
 /** The settings of `git -c key=value`. */

@@ -152,7 +152,13 @@ function innerScripts(command: SimpleCommand): string[] {
   const lines = texts.filter((text) => /[\s<>;&|]/.test(text));
   const stripped = lines.flatMap((text) => [text, text.replace(/^-(S|-[\w-]+=)/, '')]);
   return [
-    ...new Set([...stripped, ...scripts, ...gitTextsOf(command), ...shellTextsOf(command), ...programsOf(words)]),
+    ...new Set([
+      ...stripped,
+      ...scripts,
+      ...gitTextsOf(command, TEXTS_MAX),
+      ...shellTextsOf(command),
+      ...programsOf(words),
+    ]),
   ];
 }
 
