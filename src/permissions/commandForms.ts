@@ -46,8 +46,8 @@ const HAS_SUBCOMMANDS: ReadonlySet<string> = new Set(
     .split(/\s+/),
 );
 
-/** The command from each word that may be its subcommand. The word after an option may be the option's value. */
-function fromSubcommand(words: readonly ShellWord[]): (readonly ShellWord[])[] {
+/** The number of words from each one that may be the subcommand. The word after an option may be the option's value. */
+function fromSubcommand(words: readonly ShellWord[]): number[] {
   const [name] = words;
   if (!name || !HAS_SUBCOMMANDS.has(baseName(name.value))) return [];
   const args = words.slice(1);
@@ -55,7 +55,7 @@ function fromSubcommand(words: readonly ShellWord[]): (readonly ShellWord[])[] {
   const isLast = (word: ShellWord, at: number): boolean => !isOption(word) && !isOption(args[at - 1]);
   const last = args.findIndex(isLast);
   const upTo = last === -1 ? args.length : last + 1;
-  return args.slice(0, upTo).flatMap((word, at) => (isOption(word) ? [] : [[name, ...args.slice(at)]]));
+  return args.slice(0, upTo).flatMap((word, at) => (isOption(word) ? [] : [args.length - at]));
 }
 
 /** For each word, the text from it to the end of the command. The texts share their memory. */
@@ -81,21 +81,28 @@ function spellingsOf(program: ShellWord): ShellWord[] {
 /** All texts of this command that deny and ask rules are compared with. */
 export function strictForms(command: SimpleCommand): string[] {
   const texts = [command.source, withSingleBlanks(command.source, QUOTED)];
-  const { length } = command.words;
-  for (const formOf of [textOf, plainTextOf]) {
-    const ends = endsOf(command.words, formOf);
-    for (const reading of readingsOf(command.words)) {
-      // Every reading ends as the command does.
-      const end = ends[length - reading.length];
-      if (end !== undefined) texts.push(end);
-      for (const words of [reading, ...fromSubcommand(reading)]) {
-        const rest = ends[length - words.length + 1];
-        for (const program of words.slice(0, 1).flatMap(spellingsOf)) {
-          if (words === reading && program === words[0]) continue;
-          texts.push(rest === undefined ? formOf([program]) : `${formOf([program])} ${rest}`);
-        }
+  for (const formOf of [textOf, plainTextOf]) texts.push(...formsOf(command.words, formOf));
+  return texts;
+}
+
+function formsOf(all: readonly ShellWord[], formOf: typeof textOf): string[] {
+  const texts: string[] = [];
+  const ends = endsOf(all, formOf);
+  // Several readings may have the same program before the same words.
+  const made = new Set<string>();
+  for (const reading of readingsOf(all)) {
+    // Every reading ends as the command does.
+    const end = ends[all.length - reading.length];
+    if (end !== undefined) texts.push(end);
+    const programs = reading.slice(0, 1).flatMap(spellingsOf);
+    for (const count of [reading.length - 1, ...fromSubcommand(reading)])
+      for (const program of programs) {
+        const name = formOf([program]);
+        const key = `${count} ${name}`;
+        if (made.has(key) || (count === reading.length - 1 && program === reading[0])) continue;
+        made.add(key);
+        texts.push(count === 0 ? name : `${name} ${ends[all.length - count]}`);
       }
-    }
   }
   return texts;
 }

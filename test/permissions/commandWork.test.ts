@@ -103,6 +103,11 @@ it.each([
   expect(wordReads(line, 600)).toBeLessThan(6 * wordReads(line, 150));
 });
 
+it('the texts of a command are compared with the rules once, also where a program is in it many times', () => {
+  const [command] = readShellLine(`env ${'-u git -u b '.repeat(60)}`).commands;
+  expect(command && strictForms(command).length).toBeLessThan(1_000);
+});
+
 it.each(['tar c', 'cp -r', 'grep -r a'])('a directory that %s names again is searched once', async (command) => {
   const around = await surroundingsOf(ws);
   const [rule] = parseRule('read(absent)');
