@@ -12,12 +12,16 @@ import type { StoreTime } from './storeTime.ts';
 export type Hint =
   /** Entries were appended to these conversations. */
   | { entries: readonly string[] }
-  /** Processes follow these conversations, and want their hints and signals for a while. */
-  | { followed: readonly string[] /** They have received nothing of the current reply. */; isNew?: true }
-  /** An act waits for the holder of the conversation. */
+  /**
+   * The sender follows these conversations, so their holders send it hints and signals for a while. `isNew`: the sender may have
+   * received no part of the current reply.
+   */
+  | { followed: readonly string[]; isNew?: true }
+  /** A stored act waits for the holder of this conversation. */
   | { act: string }
+  /** The answer to the act with this id is stored. */
   | { answered: string }
-  /** Signals of the holder, after the entries before this seq. */
+  /** Signals of the holder of a conversation. They belong between the entries before the seq `next` and the entry `next`. */
   | { live: string; next: number; signals: readonly Live[] };
 
 /** The intervals between queries of the tables: where hints arrive, and where none do. */

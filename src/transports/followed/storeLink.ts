@@ -116,7 +116,7 @@ export class StoreLink implements RemoteLink {
 
   async act(name: RemoteActName, body: object, request?: string): Promise<RemoteAnswer> {
     const answer = await this.ask({ ...actOf(name, { ...body }), ...(request !== undefined && { request }) });
-    // The end of a run is more than its stop.
+    // The answer covers the entries up to the `run-stop`. The run ends with more entries: wait for these too.
     if (name === 'cancel') await this.sync().catch(() => undefined);
     return answer;
   }
