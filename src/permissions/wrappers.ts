@@ -180,6 +180,8 @@ const OPERANDS: { readonly [name: string]: number } = {
   'wait-for-it': 1,
   'wait-for-it.sh': 1,
 };
+/** After the options of these, the command may begin at any word. */
+const ANY_WORD = /^(docker|docker-compose|podman|kubectl)$/;
 const READINGS_MAX = 100;
 
 /** The places in the arguments after which a command may begin. */
@@ -189,7 +191,9 @@ function startsOf(words: readonly ShellWord[]): number[] {
   const isRunner = RUNS_ARGUMENTS.has(name) || isLauncher(name) || isWrapper(name);
   const starts = isRunner ? [1] : words.flatMap(({ value }, at) => (at > 0 && pattern?.test(value) ? [at + 1] : []));
   const end = words.findIndex(({ value }) => value === '--');
-  return starts.length > 0 && end > 0 ? [...starts, end + 1] : starts;
+  const all = starts.length > 0 && end > 0 ? [...starts, end + 1] : starts;
+  // The words after the first start include those after the others.
+  return all.length > 0 && ANY_WORD.test(name) ? [Math.min(...all)] : all;
 }
 
 /** The places of the words where a command may begin. */
@@ -222,7 +226,7 @@ function innerBegins(words: readonly ShellWord[], start: number): number[] {
     begins.push(at);
     // This word may be the value of an option, a variable or a duration; then the command begins at a later word.
     const isOwn = words[at - 1]?.value.startsWith('-') || /^[\w.]*=|^[\d.]+[smhd]?$/.test(value);
-    if (isOwn || /^(docker|docker-compose|podman|kubectl)$/.test(name)) continue;
+    if (isOwn || ANY_WORD.test(name)) continue;
     if (operands === 0) break;
     operands -= 1;
   }

@@ -12,9 +12,9 @@ import { gitTextsOf } from '../../src/permissions/readings/gitSettings.ts';
 import { innerLinesOf } from '../../src/permissions/readings/innerCommands.ts';
 import { shellTextsOf } from '../../src/permissions/readings/programTexts.ts';
 import { parseRule } from '../../src/permissions/rules.ts';
-import { readShellLine } from '../../src/permissions/shellSyntax.ts';
+import { readShellLine, type SimpleCommand } from '../../src/permissions/shellSyntax.ts';
 import { globMatches } from '../../src/permissions/wordPaths.ts';
-import { unwrapped } from '../../src/permissions/wrappers.ts';
+import { startsTooMany, unwrapped } from '../../src/permissions/wrappers.ts';
 import { explain, workspace } from './permissionWorkspace.ts';
 
 const ws = await workspace();
@@ -75,8 +75,12 @@ it('the texts of git in many readings are collected up to a limit, and the line 
   expect((await explain({ mode: 'bypass', deny: ['bash(rm *)'] }, 'Bash', { command: line }, ws)).outcome).toBe('ask');
 });
 
-/** How often the functions read the text of a word, for a line with this many words. */
-function wordReads(line: (count: number) => string, count: number): number {
+/** How often `read` reads the text of a word, for a line with this many words. */
+function wordReads(
+  line: (count: number) => string,
+  count: number,
+  read: (command: SimpleCommand) => unknown = readAll,
+): number {
   let reads = 0;
   const [command] = readShellLine(line(count)).commands;
   if (!command) throw new Error('the line has no command');
@@ -87,10 +91,14 @@ function wordReads(line: (count: number) => string, count: number): number {
       return word.value;
     },
   }));
-  strictForms({ ...command, words });
-  shellTextsOf({ ...command, words });
-  unwrapped(words);
+  read({ ...command, words });
   return reads;
+}
+
+function readAll(command: SimpleCommand): void {
+  strictForms(command);
+  shellTextsOf(command);
+  unwrapped(command.words);
 }
 
 it.each([
@@ -101,6 +109,12 @@ it.each([
   ['wrappers', (count: number) => 'timeout 5 '.repeat(count)],
 ])('four times as many words need about four times as many steps: %s', (_, line) => {
   expect(wordReads(line, 600)).toBeLessThan(6 * wordReads(line, 150));
+});
+
+it('the runs in a run of docker are found in steps that grow with the words', () => {
+  const line = (count: number): string => 'docker run '.repeat(count);
+  const read = ({ words }: SimpleCommand): boolean => startsTooMany(words);
+  expect(wordReads(line, 600, read)).toBeLessThan(6 * wordReads(line, 150, read));
 });
 
 it('the texts of a command are compared with the rules once, also where a program is in it many times', () => {
