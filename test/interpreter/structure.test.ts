@@ -18,7 +18,7 @@ import { runChart } from '../../machines/run/run.machine.ts';
 import { resumeToolCallChart } from '../../machines/tools/resumeToolCall.machine.ts';
 import { toolCallChart } from '../../machines/tools/toolCall.machine.ts';
 import { toolRoundChart } from '../../machines/tools/toolRound.machine.ts';
-import type { Chart } from '../../machines/verbs.ts';
+import { type Chart, VERBS } from '../../machines/verbs.ts';
 import { verbs } from '../../machines/xstateVerbs.ts';
 import { listsOf, nodesOf } from '../../src/diagrams/chartNodes.ts';
 import { type PlanState, planOf, type Transition } from '../../src/runtime/interpreter/plan.ts';
@@ -86,6 +86,15 @@ describe('the chart that conversations run', () => {
     },
   );
 });
+
+/** RESPONSE_STATE does nothing. */
+const acting = charts.filter((chart) => chart !== (responseStateMachine as unknown as AnyStateMachine));
+it.each(acting.map((chart) => [chart.id, chart] as const))(
+  'the machine %s has every verb, so XState runs its acts',
+  (_, machine) => {
+    expect(Object.keys(machine.implementations.actions).sort()).toEqual([...VERBS].sort());
+  },
+);
 
 describe('a conversation without compaction', () => {
   it('runs the same charts, without COMPACTION', () => {

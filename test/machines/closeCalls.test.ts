@@ -149,4 +149,35 @@ describe('a run that ends early', () => {
       expect(written).toMatchObject([{ type: 'tool-result', callId: 'a', outcome: 'unknown' }]);
     }
   });
+
+  it.each([
+    ['of a denied call is written again, with the use of its decision', 'denied', [], 'denied, used'],
+    [
+      'of a denied call is written again alone, if its decision was lost too',
+      'denied',
+      [lostEntries.decision],
+      'denied',
+    ],
+    ['of a call that ran becomes unknown, and its decision stays', undefined, [], 'unknown'],
+  ] as const)('a lost result %s', (_, code, others, expected) => {
+    const result: NewEntry = {
+      runId,
+      type: 'tool-result',
+      callId: 'a',
+      outcome: 'failed',
+      content,
+      ...(code && { code }),
+    };
+    const used: NewEntry = { runId, type: 'decision-consumed', callId: 'a', suspension: 1 };
+    const written = closeCalls(contextOf('suspended', 'waiting'), 'stopped', [...others, result, used]);
+    expect(
+      written
+        .map((entry) =>
+          entry.type === 'tool-result'
+            ? (entry.code ?? entry.outcome)
+            : entry.type.replace('decision-consumed', 'used'),
+        )
+        .join(', '),
+    ).toBe(expected);
+  });
 });

@@ -363,6 +363,14 @@ describe('plugins', () => {
     expect(to.model.calls[3]?.system).toBe('');
   });
 
+  it('a plugin receives the turn before which the summary is made', async () => {
+    const turns: number[] = [];
+    const plugins = [{ name: 'counts', preCompact: ({ turn }: { turn: number }) => void turns.push(turn) }];
+    const to = await filled([summed(), 'ok'], { plugins });
+    await say(to, text(150));
+    expect(turns).toEqual([1]);
+  });
+
   it('a plugin that blocks a summary is named, and the run continues with all its messages', async () => {
     const plugins = [{ name: 'guard', preCompact: () => ({ block: 'not now' }) }];
     const to = await filled(['ok'], { plugins });
