@@ -271,3 +271,13 @@ test('a settlement with an invalid call id is refused like a decision, and nothi
   }
   expect(conversation.log()).toEqual(before);
 });
+
+test.each([[{}], [{ ran: 1, retry: true }], [{ didNotRun: 'yes' }], [{ retry: 1 }], [{ undone: true }]])(
+  'a settlement %o is refused with the three that exist',
+  async (how) => {
+    const conversation = await asking();
+    const refused = conversation.settle('c1', how as never);
+    await expect(refused).rejects.toMatchObject({ code: 'invalid_decision' });
+    await expect(refused).rejects.toThrow(/one of \{ ran: result \}, \{ didNotRun: true \} and \{ retry: true \}/);
+  },
+);

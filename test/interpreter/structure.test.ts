@@ -191,4 +191,11 @@ describe('the plan of a chart', () => {
     const chart = { id: 'X', config: { ...config, ...change }, implementations: { guards: {}, actors: {} } };
     expect(() => planOf(chart)).toThrow(message);
   });
+
+  it.each(['atomic', 'compound', 'final', undefined])('takes the type %s of a state, in words of XState', (type) => {
+    const inner = type === 'compound' ? { initial: 'c', states: { c: {} } } : {};
+    const states = { a: { type, ...inner }, b: {} };
+    const chart = { id: 'X', config: { ...config, states }, implementations: { guards: {}, actors: {} } };
+    expect(planOf(chart).root.states.get('a')).toMatchObject({ isFinal: type === 'final' });
+  });
 });

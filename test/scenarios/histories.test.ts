@@ -165,6 +165,16 @@ it.each<[string, object]>([
   await expect(agent.open('h', { existing: true })).rejects.toMatchObject({ code: 'not_found' });
 });
 
+it.each<[object, RegExp]>([
+  [{ callId: 'c1', args: {} }, /history has a call without callId and name/],
+  [{ callId: 'c1', name: 'pay', args: {}, argsText: 5 }, /history has a call whose argsText is no text/],
+  [{ callId: 'c1', name: 'pay', args: 1n }, /history has a message whose args is not JSON/],
+])('a history with the call %o is refused with the reason', async (call, reason) => {
+  const { agent } = await bench({ replies: [] });
+  const reply = { role: 'assistant', content: '', toolCalls: [call] } as unknown as Message;
+  await expect(agent.open('h', { history: [reply] })).rejects.toThrow(reason);
+});
+
 it("the arguments in a history are copied as JSON, and the host's own objects stay as they are", async () => {
   const args = { at: new Date(0), list: [1] };
   const reply = { role: 'assistant', content: [], toolCalls: [{ callId: 'c1', name: 'pay', args }] };
