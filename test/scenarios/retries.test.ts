@@ -46,6 +46,15 @@ describe('attempts', () => {
     expect(result.tookMs).toBe(1400);
   });
 
+  it('S003-11: without other values the waits double from a second up to half a minute', async () => {
+    const on = await bench({
+      replies: Array.from({ length: 8 }, () => busy()),
+      policies: { modelRetry: { attempts: 8 } },
+    });
+    await outcome(on);
+    expect(on.clock.waits.filter((ms) => ms < 60_000)).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
+  });
+
   it('S003-11: a wait is lengthened by jitter × random', async () => {
     const on = await bench({ replies: [busy(), 'ok'], random: () => 0.5, policies: { modelRetry: { jitter: 0.1 } } });
     expect((await outcome(on)).tookMs).toBe(1050);
