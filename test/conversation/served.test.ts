@@ -4,6 +4,7 @@ import { withCopiedBlobs } from '../../src/conversation/copies/copiedBlobs.ts';
 import { partialOutputOf } from '../../src/conversation/partialOutput.ts';
 import { overviewOf } from '../../src/conversation/served/conversationOverview.ts';
 import { once } from '../../src/conversation/served/repeatedRequests.ts';
+import { RunchartError } from '../../src/errors.ts';
 
 describe('a repeated request', () => {
   const conversation = () => ({}) as never;
@@ -25,6 +26,16 @@ describe('a repeated request', () => {
     for (let count = 0; count < 2; count += 1) await expect(once(on, 'f', fails)).rejects.toThrow('no');
     expect(fails).toHaveBeenCalledTimes(1);
   });
+
+  it.each(['limit', 'unavailable', 'busy'])(
+    'acts again after the error %s only if that is for the moment',
+    async (code) => {
+      const on = conversation();
+      const act = vi.fn(async () => Promise.reject(new RunchartError(code, 'not now')));
+      for (let count = 0; count < 2; count += 1) await expect(once(on, 'k', act)).rejects.toMatchObject({ code });
+      expect(act).toHaveBeenCalledTimes(code === 'busy' ? 1 : 2);
+    },
+  );
 
   it('is another one under another key, in another conversation, or without a key', async () => {
     const [on, other] = [conversation(), conversation()];

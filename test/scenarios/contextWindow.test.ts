@@ -10,8 +10,21 @@ import {
   ModelError,
   type ModelPart,
 } from '../../src/index.ts';
+import { windowOf } from '../../src/runtime/currentRequest.ts';
 import { type Bench, type BenchOptions, bench, only, restart } from '../support/agentBench.ts';
 import { call, during, finish, lines, type Reply, scripted, t } from '../support/scriptedReplies.ts';
+
+describe('the window of an agent', () => {
+  const model = (contextWindow?: number) => scripted([], contextWindow === undefined ? {} : { contextWindow });
+  it.each([
+    ['its own model', model(1), [model(2), model(3)], 1],
+    ['the first named model that states one, if its own does not', model(), [model(), model(2), model(3)], 2],
+    ['none of its models, if none states one', model(), [model()], undefined],
+  ] as const)('is that of %s', (_, own, named, expected) => {
+    const models = Object.fromEntries(named.map((each, index) => [`m${index}`, each]));
+    expect(windowOf([own], { models, outputs: {} })).toBe(expected);
+  });
+});
 
 /** A reply whose call used this many tokens in and out. */
 const took = (tokens: number, text = 'ok'): ModelPart[] => [

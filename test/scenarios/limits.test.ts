@@ -418,6 +418,7 @@ describe('calls', () => {
     await on.conversation.send('hi').result;
     expect(echo.ran).toEqual(['c1']);
     expect(only(on.conversation.log(), 'tool-result')).toContain('tool-result c2 failed too_many_calls');
+    expect(resultText(on.conversation.log(), 'c2')).toContain('Only 1 calls a reply are run.');
   });
 });
 

@@ -129,6 +129,10 @@ describe("a fork of a sub-agent's own log", () => {
     const { agent, ask } = await family(store);
     const [own, kept] = [await agent.open('own'), await agent.open(child)];
     expect(() => kept.send('hi')).toThrow('is a sub-agent of c');
+    expect((await kept.resume().result).error).toEqual({
+      code: 'configuration',
+      message: 'a sub-agent is resumed by its parent',
+    });
     expect(own.log()[0]).not.toHaveProperty('parent');
     expect([own.status, own.pending.map(({ callId }) => callId)]).toEqual(['waiting', ['x']]);
     expect(await own.decide({ callId: 'x', action: 'approve' })).toBe('applied');
