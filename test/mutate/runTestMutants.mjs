@@ -5,8 +5,8 @@
  * - `--tests PATTERN`, several times: the tests; the kernel's tests unless given.
  * - `--mistakes N`, `--seed N`: how many mistakes, and which. `--from N` leaves out the first ones of that order.
  * - `--only TEXT`, several times: mistakes whose names contain one of the texts. `--verbose`: prints the detector of each mistake.
- * Each mistake meets the test files that reach its place, those first that noticed most mistakes for their time. If only
- * the loading of modules reaches a place, all files are tried. A test that hangs has noticed the mistake. Survivors are
+ * Each mistake meets the test files that reach its place, those first that noticed most mistakes for their time. If the
+ * loading of modules reaches a place, all other files follow. A test that hangs has noticed the mistake. Survivors are
  * printed; the exit code is 1 if less than `--least` percent (90) are noticed.
  * `equivalents.json` and, for other sources than `machines/`, `testEquivalents.json` list mistakes that change nothing,
  * with the reason. They count as survivors without a run.
@@ -220,9 +220,9 @@ const { results, reached, loaded } = await reach();
 const red = new Set(results.filter(({ failed }) => failed).map(({ file }) => file));
 if (red.size > 0) console.log(`left out, since they fail without a mistake: ${[...red].join(', ')}`);
 const places = new Map(reached.map(([file, numbers]) => [file, new Set(numbers)]));
-/** A place that is reached only while its module is loaded: every test may notice a mistake there. */
+const reaches = (test, { place }) => places.get(test)?.has(place) === true;
+/** A place that is reached while its module is loaded: every test may notice a mistake there. */
 const loadedPlaces = new Set(loaded);
-for (const numbers of places.values()) for (const place of numbers) loadedPlaces.delete(place);
 const isOfLoad = ({ loads, place }) => loads || loadedPlaces.has(place);
 const cost = new Map(results.map(({ file, ms }) => [file, Math.max(50, ms)]));
 
@@ -270,10 +270,11 @@ function note(failure, mistake) {
   if (!failure.file || /timed out/i.test(failure.error ?? '')) console.log(`${failure.error}: ${mistake.name}`);
   if (values.verbose) console.log(`noticed: ${mistake.name}\n  ${failure.file}: ${failure.test}\n  ${failure.error}`);
 }
+/** First the tests that reach the place themselves. */
 const testsOf = (mistake) =>
   tests
-    .filter((test) => !red.has(test) && (isOfLoad(mistake) || places.get(test)?.has(mistake.place)))
-    .sort((a, b) => worth(b) - worth(a));
+    .filter((test) => !red.has(test) && (isOfLoad(mistake) || reaches(test, mistake)))
+    .sort((a, b) => Number(reaches(b, mistake)) - Number(reaches(a, mistake)) || worth(b) - worth(a));
 const progress = (done, open) => {
   if (done % 10 === 0)
     console.log(`${new Date().toISOString()} ${done}: ${done - survivors.length - open} noticed, ${open} open`);
@@ -292,7 +293,9 @@ for (const [index, mistake] of chosen.entries()) {
     unreached += 1;
     console.log(`survives, reached by no test: ${mistake.name}`);
   } else {
-    const failure = isOfLoad(mistake) ? undefined : await sharedFailure(mistake, meets);
+    // The shared process has loaded the modules already.
+    const reaching = mistake.loads ? [] : meets.filter((test) => reaches(test, mistake));
+    const failure = reaching.length > 0 ? await sharedFailure(mistake, reaching) : undefined;
     if (failure) note(failure, mistake);
     else {
       open.push(mistake);
