@@ -30,6 +30,13 @@ const unknown = (callId: string): NewEntry => ({
   content,
 });
 const settled = (callId: string): NewEntry => ({ runId: 'r', type: 'call-settled', callId, how: { retry: true } });
+const decided = (callId: string, suspension: number): NewEntry => ({
+  runId: 'r',
+  type: 'decision',
+  callId,
+  suspension,
+  decision: { callId, action: 'approve' },
+});
 const queued = (messageId: string): NewEntry => ({
   runId: 'r',
   type: 'message-queued',
@@ -73,6 +80,12 @@ describe('the order of entries', () => {
     ['a result of a call', [begun('r'), made('c')], [result('c')], ['tool-result c']],
     ['a call and its result at once', [begun('r')], [made('c'), result('c')], ['agent-output', 'tool-result c']],
     ['the settlement of an unknown outcome', [begun('r'), made('c'), unknown('c')], [settled('c')], ['call-settled c']],
+    [
+      'decisions for several calls and suspensions',
+      [begun('r'), made('c'), held('c'), made('d'), held('d')],
+      [decided('c', 1), decided('d', 1), decided('c', 2)],
+      ['decision c', 'decision d', 'decision c'],
+    ],
     ['the return of a queued message', [queued('m')], [returned('m')], ['message-returned m']],
     [
       'the return of a message that the same append queues',
@@ -95,6 +108,7 @@ describe('the order of entries', () => {
     ['a result of a call that does not exist', [begun('r')], [result('c')]],
     ['a second settlement of one outcome', [begun('r'), made('c'), unknown('c'), settled('c')], [settled('c')]],
     ['a settlement of a call with an outcome', [begun('r'), made('c'), result('c')], [settled('c')]],
+    ['a second decision for one suspension', [begun('r'), made('c'), held('c'), decided('c', 1)], [decided('c', 1)]],
     ['the return of a message that was not queued', [], [returned('m')]],
     ['a second return of a message', [queued('m'), returned('m')], [returned('m')]],
   ])('%s is left out', (_, log, entries) => {
@@ -111,6 +125,11 @@ describe('the order of entries', () => {
     expect(accepted([begun('r'), made('c'), held('c'), waits('r')], next, true)).toEqual(['run-resumed s']);
     // The text is in the same append.
     expect(accepted([begun('r')], [reply, stop('r'), ...next], false).slice(2)).toEqual(expected);
+  });
+
+  it('of two decisions in one append for one suspension the first is accepted', () => {
+    const log = [begun('r'), made('c'), held('c')];
+    expect(accepted(log, [decided('c', 1), decided('c', 1)])).toEqual(['decision c']);
   });
 
   it('a second result is accepted if the host wants the call run again', () => {
