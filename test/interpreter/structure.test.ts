@@ -198,4 +198,13 @@ describe('the plan of a chart', () => {
     const chart = { id: 'X', config: { ...config, states }, implementations: { guards: {}, actors: {} } };
     expect(planOf(chart).root.states.get('a')).toMatchObject({ isFinal: type === 'final' });
   });
+
+  it('names a guard that is a function by its own name, as XState does', () => {
+    function isReady(): boolean {
+      return true;
+    }
+    const states = { a: { on: { go: { guard: isReady, target: 'b' } } }, b: {} };
+    const chart = { id: 'X', config: { ...config, states }, implementations: { guards: {}, actors: {} } };
+    expect(planOf(chart).root.states.get('a')?.on.get('go')).toMatchObject([{ guardName: 'isReady', guard: isReady }]);
+  });
 });
