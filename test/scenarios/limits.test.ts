@@ -408,26 +408,6 @@ describe('calls', () => {
     ]);
   });
 
-  it('identicalCalls: counts each of several denied calls whose results a plugin has changed', async () => {
-    const changes = { name: 'changes', afterToolExecute: () => ({ result: 'No.' }) };
-    const round = (...ids: [string, string][]) => ids.map(([id, m]) => call(id, 'ask', { m }));
-    const on = await bench({
-      replies: [round(['c1', 'a'], ['c2', 'b']), round(['c3', 'a'], ['c4', 'c']), 'never'],
-      tools: [echoTool('ask').tool],
-      plugins: [asks().plugin, changes],
-      policies: { limits: { identicalCalls: 2 } },
-    });
-    await on.conversation.send('hi').result;
-    for (const callIds of [
-      ['c1', 'c2'],
-      ['c3', 'c4'],
-    ]) {
-      for (const callId of callIds) await on.conversation.decide({ callId, action: 'deny' });
-      await on.conversation.resume().result;
-    }
-    expect(only(on.conversation.log(), 'run-stop')).toEqual(['run-stop error no_progress']);
-  });
-
   it('toolCallsPerTurn: excess calls are not run, and their results contain the reason', async () => {
     const echo = echoTool();
     const on = await bench({

@@ -275,3 +275,23 @@ describe('the counts that limit a run', () => {
     expect(compared).toBeGreaterThan(3 * volume.readers);
   });
 });
+
+it('identicalCalls: counts each of several denied calls whose results a plugin has changed', async () => {
+  const changes = { name: 'changes', afterToolExecute: () => ({ result: 'No.' }) };
+  const round = (...ids: [string, string][]) => ids.map(([id, m]) => call(id, 'ask', { m }));
+  const on = await bench({
+    replies: [round(['c1', 'a'], ['c2', 'b']), round(['c3', 'a'], ['c4', 'c']), 'never'],
+    tools: [echoTool('ask').tool],
+    plugins: [asks().plugin, changes],
+    policies: { limits: { identicalCalls: 2 } },
+  });
+  await on.conversation.send('hi').result;
+  for (const callIds of [
+    ['c1', 'c2'],
+    ['c3', 'c4'],
+  ]) {
+    for (const callId of callIds) await on.conversation.decide({ callId, action: 'deny' });
+    await on.conversation.resume().result;
+  }
+  expect(on.conversation.log().at(-2)).toMatchObject({ type: 'run-stop', cause: 'no_progress' });
+});
