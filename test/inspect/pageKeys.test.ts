@@ -170,7 +170,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     await row(1_500).waitFor();
     expect(await page.locator('.tree-row').count()).toBeLessThan(100);
     expect(await page.locator('.tree-row[tabindex="0"]').count()).toBe(1);
-    // The focused row is still there, and goes on from its place.
+    // The focused row stays in the document, so the arrow moves on from it.
     expect(await press('ArrowDown')).toBe('note 1 of 3000');
     // In one column the tree opens over the panels, and scrolls there too.
     await page.setViewportSize({ width: 900, height: 800 });

@@ -1,6 +1,6 @@
 /** The size of the messages of a log, and the results that can be pruned. */
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import {
   applyEntry,
   createTranscript,
@@ -204,9 +204,24 @@ describe('the size of the messages', () => {
     );
   });
 
+  const unknownOf = (callId: string): Entry => ({ type: 'tool-result', callId, outcome: 'unknown', content: text(1) });
+  const retryOf = (callId: string): Entry => ({ type: 'call-settled', callId, how: { retry: true } });
+
+  it('no entry copies the state of the calls: each of a thousand retried calls costs the same', () => {
+    const ids = Array.from({ length: 1_000 }, (_, index) => `c${index}`);
+    const made = transcript([user(), ...calls(...ids), ...ids.map(unknownOf)]);
+    // A copy of a map or a set adds its items one by one.
+    const spies = [vi.spyOn(Map.prototype, 'set'), vi.spyOn(Set.prototype, 'add')];
+    for (const entry of of(ids.map(retryOf))) made.push(entry);
+    const added = spies.map(({ mock }) => mock.calls.length);
+    for (const spy of spies) spy.mockRestore();
+    for (const count of added) expect(count).toBeLessThanOrEqual(ids.length);
+    for (const entry of of([result('c0', 9), result('c0', 8)])) made.push(entry);
+    expect(made.messages()[2]?.content).toEqual(text(9));
+  });
+
   it('of a retried call the next result counts, and none after it', () => {
-    const unknown: Entry = { type: 'tool-result', callId: 'c', outcome: 'unknown', content: text(1) };
-    const retry: Entry = { type: 'call-settled', callId: 'c', how: { retry: true } };
+    const [unknown, retry] = [unknownOf('c'), retryOf('c')];
     const steps = [
       user(),
       ...calls('c'),

@@ -14,13 +14,13 @@ import { CHAIN_VERSION } from '../../src/restate/chain/holdConversation.ts';
 import { ContentStore, INLINE_CHARACTERS } from '../../src/restate/contentStore.ts';
 import { engineObjects } from '../../src/restate/engineObjects.ts';
 import { type HubSignal, type LiveHub, processHub } from '../../src/restate/liveHub.ts';
-import { objectNames, type Sdk } from '../../src/restate/objectCalls.ts';
+import { objectNames } from '../../src/restate/objectCalls.ts';
 import { RestateAttempt } from '../../src/restate/restateAttempt.ts';
 import { RestateStore } from '../../src/restate/restateStore.ts';
 import { scriptedModel } from '../../src/testing/index.ts';
 import { nextTurn } from '../../src/timeLimit.ts';
+import { sdk, TerminalError } from './objectSdk.ts';
 
-class TerminalError extends Error {}
 type Handler = (context: object, input?: unknown) => Promise<unknown>;
 interface Made {
   handlers: Record<string, Handler>;
@@ -28,15 +28,6 @@ interface Made {
 }
 
 const ONE_PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
-
-const handlerOf = (...args: unknown[]): unknown => args.at(-1);
-const sdk = {
-  object: (made: object) => made,
-  handlers: { object: { shared: handlerOf, exclusive: handlerOf } },
-  serde: {},
-  TerminalError,
-  RestatePromise: Promise,
-} as unknown as Sdk;
 
 function conversationObject(
   hub: LiveHub,

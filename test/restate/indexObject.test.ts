@@ -4,20 +4,11 @@ import { engineAgentOf } from '../../src/agent.ts';
 import { createAgent } from '../../src/index.ts';
 import { engineObjects } from '../../src/restate/engineObjects.ts';
 import { processHub } from '../../src/restate/liveHub.ts';
-import type { Sdk } from '../../src/restate/objectCalls.ts';
 import { scriptedModel } from '../../src/testing/index.ts';
+import { sdk, TerminalError } from './objectSdk.ts';
 
-class TerminalError extends Error {}
 type Handler = (context: object, input?: unknown) => Promise<unknown>;
 type Written = [service: string, id: string, row: unknown];
-
-const handlerOf = (...args: unknown[]): unknown => args.at(-1);
-const sdk = {
-  object: (made: object) => made,
-  handlers: { object: { shared: handlerOf, exclusive: handlerOf } },
-  serde: {},
-  TerminalError,
-} as unknown as Sdk;
 
 /** One shard of the index. `failures`: the writes that fail first. */
 function shard({ isListing = true, failures = 0 } = {}) {

@@ -5,8 +5,9 @@ import { createAgent } from '../../src/index.ts';
 import type { BlobStore } from '../../src/restate/blobStore.ts';
 import { engineObjects } from '../../src/restate/engineObjects.ts';
 import { processHub } from '../../src/restate/liveHub.ts';
-import type { KeptAct, Sdk } from '../../src/restate/objectCalls.ts';
+import type { KeptAct } from '../../src/restate/objectCalls.ts';
 import { scriptedModel } from '../../src/testing/index.ts';
+import { sdk, TerminalError } from './objectSdk.ts';
 
 type Handler = (context: object, input?: unknown) => Promise<unknown>;
 interface Request {
@@ -16,14 +17,10 @@ interface Request {
   parameter?: unknown;
 }
 
-const handlerOf = (...args: unknown[]): unknown => args.at(-1);
-const sdk = {
-  object: (made: object) => made,
-  handlers: { object: { shared: handlerOf, exclusive: handlerOf } },
-  serde: {},
-  TerminalError: Error,
-  RestatePromise: Promise,
-} as unknown as Sdk;
+/** The server repeats no step here. */
+const giveUp = (error: unknown): never => {
+  throw new TerminalError((error as Error).message);
+};
 
 function server(store?: BlobStore) {
   const agent = engineAgentOf(createAgent({ model: scriptedModel(['hello']) }));
@@ -58,7 +55,7 @@ function server(store?: BlobStore) {
       stateKeys: async () => [...state.keys()],
       run: (name: string, act: () => Promise<unknown>) => {
         const step = `${service}/${key} ${name}`;
-        const result = (method === 'remove' && steps.get(step)) || Promise.resolve().then(act);
+        const result = (method === 'remove' && steps.get(step)) || Promise.resolve().then(act).catch(giveUp);
         steps.set(step, result);
         return mapped(result);
       },
