@@ -142,6 +142,7 @@ describe('a final answer while it streams', () => {
     ],
     ['in a fence', [delta('```json\n{"a":1'), delta('}\n```')], undefined, [{ a: 1 }]],
     ['in a fence without a language', [delta('```\n[1'), delta(']\n```')], undefined, [[1]]],
+    ['of a number in a fence', [delta('```\n12\n```')], undefined, [12]],
     ['that is no JSON', [delta('So: '), delta('no')], undefined, []],
     ['of nothing', [delta(' \n')], undefined, []],
     ['of a sub-agent is not it', [delta('{"a":1}', { path: ['c1'] })], undefined, []],

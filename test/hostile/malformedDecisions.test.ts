@@ -165,6 +165,9 @@ test('the error contains the expected value and the next step', async () => {
   expect(errorMessage).toContain('approve, deny, edit, answer');
   const error = await conversation.decide({ callId: 'a', action: 'answer', payload: 1 }).catch((thrown) => thrown);
   expect([error.code, error.message]).toEqual(['invalid_decision', expect.stringContaining('approve, deny or edit')]);
+  const noPayload = { callId: 'a', action: 'answer' } as Decision;
+  const noPayloadError = await conversation.decide(noPayload).catch((thrown: Error) => thrown);
+  expect(noPayloadError).toMatchObject({ message: expect.stringContaining('payload, the answer') });
 });
 
 test('a decision of almost a mebibyte, of unusual but valid JSON, is accepted', async () => {

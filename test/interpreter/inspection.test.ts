@@ -2,13 +2,17 @@
 import { describe, expect, it } from 'vitest';
 import type { AnyMachineSnapshot, AnyTransitionDefinition, InspectionEvent, StateValue } from 'xstate';
 import { runMachine } from '../../machines/index.ts';
+import { conversationChart } from '../../machines/internal.ts';
 import { keyOf } from '../../src/diagrams/chartNodes.ts';
-import { inspected } from '../../src/runtime/interpreter/inspection.ts';
+import { ConfigurationError, createAgent } from '../../src/index.ts';
+import { type ChartActor, compiled, type Observer } from '../../src/runtime/interpreter/chartActor.ts';
+import { inspected, observerOf } from '../../src/runtime/interpreter/inspection.ts';
 import type { Interpreter } from '../../src/runtime/interpreter/interpreter.ts';
 import { xstate } from '../../src/runtime/interpreter/xstate.ts';
 import { Play } from '../paths/playScript.ts';
 import { type RunScript, runScripts } from '../paths/runScripts.ts';
 import { toolScripts } from '../paths/toolScripts.ts';
+import { scripted } from '../support/scriptedReplies.ts';
 
 interface InspectedActor {
   id: string;
@@ -74,4 +78,46 @@ describe('an inspector', () => {
       expect(shown['@xstate.microstep']?.length).toBeGreaterThan(5);
     },
   );
+
+  it('that leaves hears nothing more, and others hear on', () => {
+    const heard: string[] = [];
+    const listener = (name: string): Observer => ({
+      actor: () => undefined,
+      event: (_, { type }) => void heard.push(`${name} ${type}`),
+      transition: () => undefined,
+      settled: () => undefined,
+      stopped: () => undefined,
+    });
+    const world = { ask: () => undefined, drop: () => undefined, log: () => undefined };
+    const root = compiled({ machine: conversationChart, input: {}, world, onError: () => undefined }) as ChartActor;
+    const leave = root.system.observe(listener('first'));
+    root.system.observe(listener('second'));
+    root.start();
+    heard.length = 0;
+    leave();
+    root.send({ type: 'unknown' });
+    expect(heard).toEqual(['second unknown']);
+  });
+});
+
+describe('the option `inspect` of an agent', () => {
+  const typesOf = async (interpreter: 'compiled' | 'xstate'): Promise<Set<unknown>> => {
+    const types = new Set<unknown>();
+    const inspect = (event: unknown) => void types.add((event as { type: unknown }).type);
+    const agent = createAgent({ model: scripted(['done']), interpreter, inspect });
+    await (await agent.open('c')).send('hi').result;
+    await agent.close();
+    return types;
+  };
+
+  it('receives the steps of the charts, and those of XState itself if XState runs them', async () => {
+    const compiledTypes = await typesOf('compiled');
+    expect([...compiledTypes]).toEqual(expect.arrayContaining(['@xstate.actor', '@xstate.event', '@xstate.microstep']));
+    expect(compiledTypes).not.toContain('@xstate.action');
+    expect(await typesOf('xstate')).toContain('@xstate.action');
+  });
+
+  it.each([{}, { next: 1 }, { inspect: {} }])('refuses %j, which cannot observe', (option) => {
+    expect(() => observerOf(option as never, 'c')).toThrow(ConfigurationError);
+  });
 });

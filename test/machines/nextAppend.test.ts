@@ -105,3 +105,7 @@ it('a refused append is stored with the next one, and only the last one of the q
     { do: 'continue' },
   ]);
 });
+
+it.each(['landed', 'refused', 'overtaken', 'givenUp'] as const)('without an append, "%s" changes nothing', (type) => {
+  expect(nextAppend([], { type })).toEqual({ appends: [], acts: [] });
+});

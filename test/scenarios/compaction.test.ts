@@ -419,6 +419,21 @@ describe('a summary on request', () => {
     expect(compactions(to)).toHaveLength(1);
   });
 
+  it('an empty text is a request without instructions', async () => {
+    const systems: (string | undefined)[] = [];
+    for (const compact of [true, ''] as const) {
+      const { plugins, ask } = asking(compact);
+      const to = await on(['one', 'two', summed(), 'three'], { plugins }, { contextWindow: 100_000 });
+      await say(to, 'first');
+      await say(to, 'second');
+      ask();
+      await say(to, 'third');
+      expect(compactions(to)).toHaveLength(1);
+      systems.push(to.model.calls[2]?.system);
+    }
+    expect(systems[1]).toBe(systems[0]);
+  });
+
   it('the request is a no-op if there is nothing to summarize or the policy has no step `compact`', async () => {
     for (const context of [undefined, [{ kind: 'warn', at: 0.8 }] as const]) {
       const { plugins, ask } = asking(true);

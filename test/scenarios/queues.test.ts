@@ -1,9 +1,10 @@
 /** Queued messages: steers, followUps and their promotion (docs/internals/model.md, Queue Semantics). */
 import { describe, expect, it } from 'vitest';
-import { ModelError, type Run, RunchartError } from '../../src/index.ts';
+import { type LogEntry, ModelError, type Run, RunchartError } from '../../src/index.ts';
 import { type Bench, bench, entry, only, storeWith } from '../support/agentBench.ts';
 import { gateTool } from '../support/scenarioTools.ts';
 import { call, deaf, during, lines } from '../support/scriptedReplies.ts';
+import { troubledStore } from '../support/troubledStore.ts';
 
 const fatal = (): ModelError => new ModelError({ code: 'auth', message: 'no key' });
 /** The last message of each model request. */
@@ -75,6 +76,28 @@ describe('a message while the run is active', () => {
       'assistant A3',
     ]);
     expect(on.conversation.view().cycles.map(({ root }) => root.kind)).toEqual(['direct', 'followUp']);
+  });
+
+  it('the end of a run is shown before a slow store has the start of the next run', async () => {
+    const store = troubledStore();
+    const on: Bench = await bench({ store, replies: [during(() => on.conversation.followUp('F'), 'A'), 'B'] });
+    const shownTypes: string[] = [];
+    on.conversation.log$().subscribe(({ type }) => shownTypes.push(type));
+    let land = (): void => undefined;
+    const after = new Promise<void>((resolve) => {
+      land = resolve;
+    });
+    const isNext = (entries: readonly LogEntry[]): boolean =>
+      entries.some((each) => each.type === 'user-message' && each.kind === 'followUp');
+    store.trouble((entries) => (isNext(entries) ? { after } : 'stored'));
+    await on.conversation.send('P').result;
+    await expect.poll(() => store.tried.some(isNext)).toBe(true);
+    expect(shownTypes.filter((type) => type === 'user-message' || type === 'run-stop')).toEqual([
+      'user-message',
+      'run-stop',
+    ]);
+    land();
+    await expect.poll(() => shownTypes.filter((type) => type === 'run-stop').length).toBe(2);
   });
 
   it('S000-09: followUps are first in, first out, one cycle each, with a stop between any two', async () => {

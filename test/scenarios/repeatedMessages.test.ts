@@ -148,6 +148,28 @@ describe('a message that is repeated under its id', () => {
     expect(only(on.conversation.log(), 'user-message')).toEqual(kinds);
   });
 
+  it('a repeated followUp after a restart belongs to its own run, not to the one before it', async () => {
+    const first = held();
+    const before = await bench({ replies: [during(() => first.wait, 'never')] });
+    before.conversation.send('hi');
+    await entry(before.conversation, 'user-message');
+    before.conversation.send('left', { kind: 'steer', messageId: 's' });
+    before.conversation.send('then', { kind: 'followUp', messageId: 'f' });
+    await entry(before.conversation, 'message-queued', ({ messageId }) => messageId === 'f');
+    const store = await storeWith(before.conversation.log());
+    const { wait, goOn } = held();
+    const on = await bench({ store, policies: { onRestart: 'resume' }, replies: [during(() => wait, 'one'), 'two'] });
+    await entry(on.conversation, 'user-message', ({ messageId }) => messageId === 's');
+    const repeated = on.conversation.send('then', { kind: 'followUp', messageId: 'f' });
+    goOn();
+    expect(await repeated.result).toMatchObject({ runId: 'run_f', text: 'two' });
+    expect(only(on.conversation.log(), 'user-message')).toEqual([
+      'user-message direct hi',
+      'user-message steer left',
+      'user-message followUp then',
+    ]);
+  });
+
   it('a returned message is returned again, and a message that a store rejected may be sent again', async () => {
     const store = troubledStore();
     const on = await bench({

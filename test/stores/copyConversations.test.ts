@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { type LogEntry, sampleEntries } from '../../machines/internal.ts';
 import { copyConversations, type LogHandle, type LogStore, memoryStore } from '../../src/index.ts';
+import { logEntrySchema } from '../../src/schema.ts';
 import {
   all,
   conversation,
@@ -157,7 +158,7 @@ describe('a copy of conversations', () => {
       const copying = copyConversations(memoryStore(), memoryStore(), options as never);
       await expect(copying).rejects.toMatchObject({
         code: 'configuration',
-        message: expect.stringContaining(Object.keys(options)[0] ?? ''),
+        message: expect.stringMatching(new RegExp(`copyConversations.*${Object.keys(options)[0]}`)),
       });
     },
   );
@@ -190,6 +191,28 @@ describe('a copy of conversations', () => {
     });
     expect(await inner.list()).toEqual([]);
     expect(await copyConversations(from, inner)).toEqual({ copied: 1, left: [] });
+  });
+
+  test('each entry that a copy writes has the shape of an entry, also that of its mark', async () => {
+    const [from, inner] = [memoryStore(), memoryStore()];
+    await fill(from);
+    const written: LogEntry[] = [];
+    const to: LogStore = {
+      ...inner,
+      async open(id, options) {
+        const handle = await inner.open(id, options);
+        const append = async (entries: readonly LogEntry[], seq: number) => {
+          written.push(...entries);
+          await handle.append(entries, seq);
+        };
+        return withBlobsOf(handle, { append });
+      },
+    };
+    await copyConversations(from, to);
+    const marks = written.filter(({ conversationId }) => conversationId.startsWith('copy-'));
+    expect(marks).toHaveLength(3);
+    const faulty = written.filter((entry) => !logEntrySchema.safeParse(entry).success);
+    expect(faulty).toEqual([]);
   });
 
   test('bytes that differ in the copy are an error', async () => {
