@@ -215,7 +215,7 @@ class RunIterator implements AsyncIterator<Item> {
   }
 }
 
-/** The entries and signals of a conversation, here or behind a server. */
+/** The entries and signals of a conversation of this process or of a server. */
 export interface RunSource {
   readonly log: Pick<Runtime['log'], 'entries' | 'listen'>;
   readonly live: Pick<Runtime['live'], 'signals$'>;

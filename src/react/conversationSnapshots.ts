@@ -8,7 +8,7 @@ import type { Conversation } from '../conversation/conversation.ts';
 import type { ConversationStatus, InFlight } from '../live.ts';
 import type { ConversationView } from '../projector/index.ts';
 
-/** A conversation of this process, or one behind a server. */
+/** A conversation of this process or of a server. */
 export type ShownConversation = Pick<
   Conversation,
   'view' | 'view$' | 'live$' | 'inFlight' | 'pending' | 'status' | 'close'

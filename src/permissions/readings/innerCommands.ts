@@ -15,7 +15,7 @@ const NESTED_MAX = 4;
 /** The most characters in the texts of one line, more than a command of Bash can have. */
 const TEXTS_MAX = 40_000;
 
-/** Stands for the texts beyond a limit. */
+/** Replaces texts that are nested too deep or too long. A line with it is asked about. */
 const UNREAD: ShellLine = {
   ...{ commands: [], words: [], lists: [], tested: [] },
   ...{ redirects: [], doubts: [], isUnread: true },

@@ -13,7 +13,7 @@ interface Listed {
   id: string;
   row?: ConversationRow;
 }
-/** A write that was given up, and the time until the next one. */
+/** A write whose attempts failed, and the time until it is repeated. */
 interface LaterWrite extends Listed {
   waitMs: number;
 }

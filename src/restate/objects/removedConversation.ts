@@ -41,11 +41,11 @@ export async function removeConversation(
   const send = (service: string, key: string, method: string, parameter: object): void =>
     sendToObject(sdk, ctx, { service, key, method, parameter });
   for (const key of subAgentsIn(await ctx.stateKeys())) {
-    // Not sent by the sub-agent, so that no act of a later parent with this id can come first.
+    // Sent from here: an act of a later parent with this id arrives after it.
     send(names.inbox, key, 'dropActsOfParent', {});
     send(names.conversation, key, 'remove', { of: ctx.key });
   }
-  // Their invocation continues after the removal, and finds nothing.
+  // The invocation that waits for an act continues after the removal, and finds an empty object.
   for (const to of await unansweredActs(ctx, { sdk, store })) ctx.resolveAwakeable(to, REMOVED);
   ctx.clearAll();
   if (store) await ctx.run('remove', () => store.delete(ctx.key));
@@ -57,8 +57,8 @@ export async function removeConversation(
 const READ_RETRIES = { maxRetryAttempts: 10, maxRetryDuration: 60_000 };
 
 /**
- * The acts of clients that a run has, which another invocation was about to continue. A step of its own, since the record is deleted
- * afterwards. Without the record, which may be lost, nobody knows them.
+ * The acts of clients that the stored record of a run contains and that have no answer. It is a step of its own, because the record is
+ * deleted afterwards. If the record is lost, these acts are unknown, and get no answer.
  */
 async function unansweredActs(
   ctx: Restate.ObjectContext,

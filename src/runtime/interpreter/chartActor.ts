@@ -55,17 +55,9 @@ export interface ChartSnapshot {
   readonly output: unknown;
   readonly error: unknown;
   readonly machine: Plan['machine'];
-  /** Whether the chart is in the state, in XState's notation. */
-  matches(value: StateValue): boolean;
 }
 
 const STOP: ChartEvent = { type: 'xstate.stop' };
-
-function within(value: StateValue, wanted: StateValue): boolean {
-  if (typeof wanted === 'string') return typeof value === 'string' ? value === wanted : Object.hasOwn(value, wanted);
-  if (typeof value === 'string') return false;
-  return Object.entries(wanted).every(([key, inner]) => value[key] !== undefined && within(value[key], inner));
-}
 
 /** Actors without children share this map. An actor gets a map of its own with its first child. */
 const CHILDLESS: Map<string, ChartActor> = new Map();
@@ -146,7 +138,6 @@ export class ChartActor {
       output: this.output,
       error: this.error,
       machine: this.plan.machine,
-      matches: (wanted) => within(this.value, wanted),
     };
     return this.#snapshot;
   }
