@@ -75,7 +75,7 @@ const atLength = files.filter(isSized);
 const rest = files.filter((file) => !isSized(file));
 
 const exhausts = process.env.EXHAUSTIVE === '1';
-const defects = ['test/defects/runDefects.mjs', '--every', exhausts ? '1' : '8', '--share'];
+const defects = ['test/defects/runDefects.mjs', '--every', exhausts ? '1' : '16', '--share'];
 
 /** The longest first, so that nothing is left alone at the end. */
 const JOBS = [
@@ -87,7 +87,7 @@ const JOBS = [
   script('defects 2', [...defects, '2/2'], counts(/^(\d+) of (\d+) found.*$/m, ofAll)),
   script(
     'mutants',
-    ['test/mutate/runMutants.mjs', '--threads', '1', '--in', 'charts', '--every', exhausts ? '1' : '12'],
+    ['test/mutate/runMutants.mjs', '--threads', '1', '--in', 'charts', '--every', exhausts ? '1' : '24'],
     counts(/^(\d+) of (\d+) mistakes noticed.*$/m, ofAll),
   ),
   tests('explore', 'test/simulation/explore'),

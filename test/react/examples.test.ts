@@ -17,7 +17,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { entries, root } from '../docs/documents.ts';
 import { freePort } from '../support/freePort.ts';
 import { plain } from '../support/samplePictures.ts';
-import { proves } from '../support/tier.ts';
+import { proves, sampled, volume } from '../support/tier.ts';
 
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const SERVERS = ['hono-chat', 'express-chat'];
@@ -213,7 +213,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the pages of the examples in 
     expect(faults.splice(0)).toEqual([]);
   }
 
-  it.each(SERVERS)('%s', async (name) => {
+  it.each(sampled(SERVERS, volume.exampleServerOf))('%s', async (name) => {
     const url = await served(name);
     await usedInTwoTabs(url, (page) => page.reload());
     await sendsAnImage(url);

@@ -1,6 +1,6 @@
 /**
  * The volume of each proof in a test run. Each row has up to three figures. `npm test` takes the first, in about
- * three minutes on two cores. `npm run prove` takes the second, in 10 to 20 minutes. `EXHAUSTIVE=1 npm run prove` takes
+ * three minutes on two cores. `npm run prove` takes the second, in 7 to 15 minutes. `EXHAUSTIVE=1 npm run prove` takes
  * the third, if there is one, and takes an hour or two. Invariant: no other place decides on volume. The sources
  * determine the sample, as they determine all random data (`sourceSeed.ts`).
  */
@@ -13,7 +13,7 @@ export const proves: boolean = process.env.PROVE === '1' || exhausts;
 
 const VOLUME = {
   /** Simulated lives: half with the first seeds, half with seeds of the sources. */
-  lives: [160, 2_000],
+  lives: [160, 1_200, 2_000],
   /** Lives of several processes over one simulated database; half with seeds of the sources. */
   sharedLives: [40, 500, 10_000],
   /** Lives of a conversation that a durable engine holds; half with seeds of the sources. */
@@ -21,9 +21,9 @@ const VOLUME = {
   /** Generated orders of the statements of the store in PostgreSQL, compared with the simulated database. */
   statementOrders: [3, 60, 300],
   /** Lives in which XState runs beside the compiled plans, and random charts run by both. */
-  shadowLives: [12, 400, 2_000],
+  shadowLives: [12, 200, 2_000],
   /** One in this many starts of charts, whose paths XState takes too. */
-  shadowStartOf: [24, 3, 1],
+  shadowStartOf: [24, 6, 1],
   randomCharts: [60, 500, 2_000],
   /** Lives that run twice and are compared byte for byte. */
   livesTwice: [8, 40, 100],
@@ -44,19 +44,19 @@ const VOLUME = {
   /** One in this many cuts of a composed run. */
   cutOf: [6, 1],
   /** The seconds for which one of several processes is killed each second, and the conversations meanwhile. */
-  killSeconds: [0, 12, 60],
+  killSeconds: [0, 6, 60],
   killedConversations: [0, 30, 200],
   /** At the largest size a process takes 100 conversations over at once, which takes a second of two cores. */
   killLeaseMs: [3000, 3000, 5000],
   /** One in this many canonical runs, and moments at which a real process is killed. */
-  killedRunOf: [6, 2, 1],
-  killOf: [30, 4, 2],
+  killedRunOf: [6, 3, 1],
+  killOf: [30, 6, 2],
   /** Runs of the walk against the strict server. */
   walks: [12, 150],
   /** Random lives on failing stores, of subscribers, of messages and of recordings. */
   storeLives: [60, 300, 1_000],
   /** Random lives of a directory of logs whose lists are compared with a whole reading. */
-  rowLives: [8, 100, 500],
+  rowLives: [8, 50, 500],
   /** Random lives in the events of AG-UI and the chunks of UI messages. */
   protocolLives: [40, 200, 1_000],
   watchers: [50, 150, 300],
@@ -91,6 +91,8 @@ const VOLUME = {
   sandboxLines: [30, 80, 2_000],
   /** Commands that leave no process in their sandbox. */
   sandboxRuns: [3, 50],
+  /** One in this many weakened rules, each tried with command lines that escape without the rule. */
+  weakeningOf: [10, 3, 1],
   /** Working directories with unusual names, which the profile of a sandbox contains. */
   profilePaths: [8, 100, 300],
   /** Calls while a link is changed, and paths in calls of file tools. */
@@ -111,16 +113,16 @@ const VOLUME = {
   /** One in this many requests while a store fails, after each place and on each store. */
   cancelOf: [6, 1],
   /** One in this many orders of up to four acts around a cancel. The figure is a prime, so that no kind is skipped. */
-  cancelOrderOf: [293, 73, 1],
+  cancelOrderOf: [293, 149, 1],
   /** One in this many stores with one fault, and cases of a store that waits for the disk. */
   storeFaultOf: [6, 1],
   storeCaseOf: [4, 1],
   /** One in this many cases of a store with a thread of its own, for each durability. */
   threadedCaseOf: [8, 3, 1],
   /** One in this many cases of a store whose database runs in the test process. */
-  databaseCaseOf: [9, 4, 1],
+  databaseCaseOf: [9, 6, 1],
   /** One in this many agents with a seeded mistake, and random conversations that are written again as scripts. */
-  agentDefects: [26, 3, 1],
+  agentDefects: [26, 5, 1],
   retold: [16, 100, 500],
   /** Real process trees that are cancelled. */
   trees: [6, 20, 60],
@@ -128,7 +130,11 @@ const VOLUME = {
    * One in this many pairs of an agent with a late mistake and the same agent without it, and agents without a mistake.
    */
   subtleOf: [4, 1],
-  rightAgentOf: [3, 1],
+  rightAgentOf: [3, 2, 1],
+  /** One in this many sets of capabilities, whose explorations are compared with exact ones. */
+  capabilitiesOf: [2, 2, 1],
+  /** One in this many example servers, whose page is used in a browser. */
+  exampleServerOf: [2, 2, 1],
   /** Lives, each lived twice, of an agent whose own code waits in real time. */
   slowLives: [2, 6],
   /** Entries of the log in the inspector's page. */

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import type { AgentModel } from '../../src/testing/agentPaths/search/callBehaviour.ts';
 import { Exploration, type PathEdge, type PathGraph } from '../../src/testing/agentPaths/search/exploration.ts';
-import { proves } from '../support/tier.ts';
+import { proves, sampled, volume } from '../support/tier.ts';
 import { CAPABILITIES, type Capability, modelOf } from './capabilities.ts';
 
 const [tool, approval] = CAPABILITIES as readonly [Capability, Capability];
@@ -16,7 +16,7 @@ const all: readonly (readonly Capability[])[] = [
   [tool, approval, { needs: '', bounds: { rounds: 2, calls: 2, troubles: 0 } }],
 ];
 const continuing = CAPABILITIES.filter(({ needs }) => /naturalEnd|goes on/.test(needs)).map((each) => [tool, each]);
-const tried = proves ? all : [[tool, approval, closer]];
+const tried = proves ? sampled(all, volume.capabilitiesOf) : [[tool, approval, closer]];
 
 /** A schema validates final answers. */
 function withOutput(model: AgentModel): AgentModel {
@@ -74,7 +74,11 @@ it.each(tried.map((each) => [each.flatMap(({ needs }) => needs || []).join(' and
   },
 );
 
-const judged = [[tool], [approval, oneCall], ...(proves ? [[tool, approval, closer], ...continuing] : [])];
+const judged = [
+  [tool],
+  [approval, oneCall],
+  ...(proves ? [[tool, approval, closer], ...sampled(continuing, volume.capabilitiesOf)] : []),
+];
 it.each(judged.map((each) => [each.flatMap(({ needs }) => needs || []).join(' and '), each] as const))(
   'equal keys have equal futures with output and %s',
   (_, capabilities) => {

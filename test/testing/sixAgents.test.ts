@@ -7,7 +7,7 @@ import * as z from 'zod';
 import { type Agent, createAgent, defineTool, type Plugin, subAgents } from '../../src/index.ts';
 import { hooks, permissions } from '../../src/node.ts';
 import { type AgentPathsOptions, type AgentWorld, agentPaths } from '../../src/testing/index.ts';
-import { proves } from '../support/tier.ts';
+import { proves, sampled, volume } from '../support/tier.ts';
 import { Bank } from './sampleAgents.ts';
 
 interface Sample {
@@ -119,7 +119,9 @@ const SAMPLES: readonly Sample[] = [
 
 const COVERS = proves ? (['transitions', 'pairs'] as const) : (['transitions'] as const);
 const bounds = proves ? {} : { calls: 1, decisions: 1, resumes: 1 };
-const tried = proves ? SAMPLES : SAMPLES.filter(({ name }) => name.startsWith('sub-agents'));
+const tried = proves
+  ? sampled(SAMPLES, volume.rightAgentOf)
+  : SAMPLES.filter(({ name }) => name.startsWith('sub-agents'));
 
 describe('an agent without a mistake', () => {
   it.each(tried.flatMap((sample) => COVERS.map((cover) => [sample.name, cover, sample] as const)))(

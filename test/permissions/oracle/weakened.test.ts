@@ -7,7 +7,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type permissions, sandboxStatus } from '../../../src/node.ts';
-import { proves, sampled } from '../../support/tier.ts';
+import { sampled, volume } from '../../support/tier.ts';
 import { hostileRepositories } from './hostileRepositories.ts';
 import { escapesAmong, judgeOf } from './judging.ts';
 import { CREDENTIALS, HIDDEN, OUTSIDE, oraclePlace } from './oracleDirectory.ts';
@@ -50,7 +50,7 @@ it('each weakening of the judge replaces a text that the sources contain exactly
 });
 
 describe.runIf(hasStrace && sandboxStatus().kind === 'bubblewrap')('without the rule about', () => {
-  it.each(sampled(weakenings, proves ? 1 : 10))('$id, lines escape, but not from the sandbox', async (weakening) => {
+  it.each(sampled(weakenings, volume.weakeningOf))('$id, lines escape, but not from the sandbox', async (weakening) => {
     const { edits, lines, repository, reference, file } = weakening;
     place.anew();
     hostileRepositories(place)
