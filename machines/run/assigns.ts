@@ -5,13 +5,15 @@
  */
 
 import type { HeldDecision, Slot } from '../calls.ts';
-import { type Counters, countOutputs, countReply, countUsage, uncounted } from '../counters.ts';
+import { type Counters, countOutputs, countReply, countResults, countUsage, uncounted } from '../counters.ts';
 import { failureOf, firstAttempt } from '../modelCall.machine.ts';
 import { afterReplay, followers } from '../tools/openCalls.ts';
+import type { ToolRoundOutput } from '../tools/toolRound.machine.ts';
 import type { Failure } from '../vocabulary.ts';
 import { openCallsAfter, unhandledOutcomes } from './closeCalls.ts';
 import { dueReplaysOf, isImmediate } from './requests.ts';
 import {
+  answersIn,
   dueSteers,
   type End,
   failureInRound,
@@ -123,10 +125,17 @@ export const countCompaction = ({ context, event }: Args): Change =>
 export const noteTermination = ({ event }: Args): Change =>
   event.type === 'effect.done' && event.value.kind === 'terminate' ? { terminate: event.value } : {};
 
+/** Counts the calls of a round that ran or were refused. */
+const countRound = (counters: Counters, round: ToolRoundOutput): Counters =>
+  countResults(
+    countOutputs(counters, outputsIn(round)),
+    answersIn(round).filter(({ outcome }) => outcome === 'failed'),
+  );
+
 /** Calls after a suspended one keep their turn, each after the one before. If a steer came, they get a result instead. */
 export function collectRound({ context, event }: Args): Change {
   const round = roundOf(event);
-  const counters = countOutputs(context.counters, outputsIn(round));
+  const counters = countRound(context.counters, round);
   const slots = round.slots.map(
     (slot): Slot => (isAnswered(slot, round.steered) ? { ...slot, status: 'skipped' } : slot),
   );

@@ -5,14 +5,24 @@
  */
 
 import type { DoneActorEvent } from 'xstate';
-import type { CallConcluded, HeldDecision, OpenCalls, RoundCall, Slot, ToolCallOutput } from '../calls.ts';
+import type {
+  CallConcluded,
+  HeldDecision,
+  OpenCalls,
+  RoundCall,
+  Slot,
+  ToolCallOutput,
+  ToolResultEntry,
+} from '../calls.ts';
 import type { CompactionOutput } from '../compaction/compaction.machine.ts';
 import { type Counters, limitReached, type SubAgentChange } from '../counters.ts';
+import { resultFingerprint } from '../fingerprint.ts';
 import { type Attempts, firstAttempt } from '../modelCall.machine.ts';
 import type { ChartPolicies } from '../policies.ts';
 import type { AppendFailed, ContextValue, EffectDone, EffectFailed, Phases, TimerElapsed } from '../ports.ts';
 import type { ResumeToolCallOutput } from '../tools/resumeToolCall.machine.ts';
 import type { ToolRoundOutput } from '../tools/toolRound.machine.ts';
+import { skippedText } from '../transcript/texts.ts';
 import type { Failure, FinishReason, NewEntry, QueuedMessage, Termination } from '../vocabulary.ts';
 
 /** The settings, which are equal for every run of a conversation. */
@@ -189,6 +199,21 @@ export const outputsIn = ({ slots }: ToolRoundOutput): (ToolCallOutput | undefin
 /** A steer leaves nothing waiting. A refused call needs no turn, and a later check would not know the reason. */
 export const isAnswered = ({ status, call }: Slot, steered: string | undefined): boolean =>
   status === 'queued' && (steered !== undefined || call.refused !== undefined);
+
+type ToolAnswer = Pick<ToolResultEntry, 'callId' | 'outcome' | 'code' | 'content'>;
+
+/** The results of the calls of a round that are answered without a turn, each with its fingerprint. */
+export const answersIn = ({ slots, steered }: ToolRoundOutput): (ToolAnswer & { fingerprint: string })[] =>
+  slots
+    .filter((slot) => isAnswered(slot, steered))
+    .map(({ call: { callId, fingerprint, refused } }) => {
+      const [text, how] =
+        steered === undefined && refused
+          ? [refused.text, { outcome: 'failed' as const, code: refused.code }]
+          : [skippedText(steered ?? ''), { outcome: 'cancelled' as const, code: 'skipped' }];
+      const result = { content: [{ type: 'text' as const, text }], ...how };
+      return { callId, ...result, fingerprint: resultFingerprint(fingerprint, result) };
+    });
 
 /** The failure of a tool that ends the run: the first one, if the policy requires that. */
 export function toolFailureOf(

@@ -7,14 +7,14 @@ import { expiredEntries } from '../log/callRecord.ts';
 import { syntheticResults } from '../log/reconcile.ts';
 import { conflicts, writesOf } from '../tools/toolRound.machine.ts';
 import { EASED, PRUNED, shareOf } from '../transcript/contextEntries.ts';
-import { GO_ON, GO_ON_CUT, GO_ON_EMPTY, GO_ON_RESULTS, skippedText } from '../transcript/texts.ts';
+import { GO_ON, GO_ON_CUT, GO_ON_EMPTY, GO_ON_RESULTS } from '../transcript/texts.ts';
 import type { Json, NewEntry, StopReason, Termination } from '../vocabulary.ts';
 import { closeCalls } from './closeCalls.ts';
 import {
+  answersIn,
   dueSteers,
   type End,
   expiredDecisions,
-  isAnswered,
   type Lost,
   limitOf,
   measured,
@@ -125,16 +125,9 @@ export function endHeardEntries({ context, event }: Args): NewEntry[] {
 export function roundEntries(args: Args): NewEntry[] {
   const { runId } = args.context;
   const round = roundOf(args.event);
-  const { slots, steered } = round;
-  const answered = slots
-    .filter((slot) => isAnswered(slot, steered))
-    .map(({ call: { callId, refused } }): NewEntry => {
-      const [text, how] =
-        steered === undefined && refused
-          ? [refused.text, { outcome: 'failed' as const, code: refused.code }]
-          : [skippedText(steered ?? ''), { outcome: 'cancelled' as const, code: 'skipped' }];
-      return { runId, type: 'tool-result', callId, content: [{ type: 'text', text }], ...how };
-    });
+  const answered = answersIn(round).map(
+    ({ fingerprint: _, ...result }): NewEntry => ({ runId, type: 'tool-result', ...result }),
+  );
   return [...answered, ...writesOf(runId, outputsIn(round))];
 }
 
