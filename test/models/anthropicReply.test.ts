@@ -299,6 +299,18 @@ describe('the blocks that only the provider reads', () => {
     expect(messagesOf(again.sent[0]?.body)[1]?.content).toEqual(back);
   });
 
+  it('have the streamed arguments of a call that a remote MCP server ran', async () => {
+    const remote = { type: 'mcp_tool_use', id: 'mcptoolu_1', name: 'echo', server_name: 'far', input: {} };
+    const heard = { type: 'mcp_tool_result', tool_use_id: 'mcptoolu_1', is_error: false, content: [] };
+    const reply = await replyOf(
+      ...[started(0, remote), added(0, 'input_json_delta', { partial_json: '{"say":' })],
+      ...[added(0, 'input_json_delta', { partial_json: '"hi"}' }), stopped(0), started(1, heard), stopped(1)],
+      ...[...text(2, 'so'), ...ended('end_turn')],
+    );
+    const answered = [{ ...remote, input: { say: 'hi' } }, heard, { type: 'text', text: 'so' }];
+    expect(await sentBack(reply, 'claude-sonnet-4-6')).toEqual(answered);
+  });
+
   it('go to the same model under another date, and to no other model', async () => {
     const reply = await replyOf(...thinking(0, 'I look.'), ...text(1, 'so'), ...ended('end_turn'));
     const answer = { type: 'text', text: 'so' };

@@ -37,6 +37,7 @@ export function keptBlocks(blocks: readonly StreamedBlock[], reason: FinishReaso
           ? []
           : executed({ ...block.content, thinking: block.thinking, signature: block.signature });
       case 'server_tool_use':
+      case 'mcp_tool_use':
         return isCut && !answered.has(block.content.id) ? [] : executed({ ...block.content, input: inputOf(block) });
       default:
         return executed(block.content);
