@@ -322,7 +322,26 @@ describe('the blocks that only the provider reads', () => {
     const openSearch = [started(1, search), stopped(1)];
     const cut = await replyOf(...text(0, 'so'), ...openSearch, ...thinking(2, 'half', ''), ...ended('max_tokens'));
     expect(await sentBack(cut, 'claude-sonnet-4-6')).toEqual([{ type: 'text', text: 'so' }]);
+    // The API refuses a search without its result where a message of the user follows.
     const paused = await replyOf(...text(0, 'so'), ...openSearch, ...ended('pause_turn'));
-    expect(await sentBack(paused, 'claude-sonnet-4-6')).toEqual([{ type: 'text', text: 'so' }, search]);
+    expect(await sentBack(paused, 'claude-sonnet-4-6')).toEqual([{ type: 'text', text: 'so' }]);
+  });
+
+  it('stay where the provider runs its tool with the results of the agent’s tools', async () => {
+    const both = sse(
+      began(),
+      started(0, search),
+      stopped(0),
+      ...call(1, 'toolu_a', '{"at":"x"}'),
+      ...ended('tool_use'),
+    );
+    const { model, sent } = modelOf([both, plainReply]);
+    const look = defineTool({
+      ...{ name: 'look', description: 'Looks.', parameters: z.object({ at: z.string() }), execute: () => 'seen' },
+    });
+    await (await createAgent({ model, tools: [look] }).open()).send('see').result;
+    const [asked, answered] = messagesOf(sent[1]?.body).slice(1);
+    expect(asked?.content).toEqual([search, { type: 'tool_use', id: 'toolu_a', name: 'look', input: { at: 'x' } }]);
+    expect(answered?.content).toMatchObject([{ type: 'tool_result', tool_use_id: 'toolu_a' }]);
   });
 });

@@ -1,6 +1,7 @@
 /**
  * The blocks of a reply, joined from their pieces, as the provider needs them back. Invariant: a block that the provider
- * would refuse is left out: thinking without a signature, and a call of its own tool that a cut has left without a result.
+ * would refuse is left out: thinking without a signature, and a call of its own tool that has no result. Beside calls of the
+ * agent's tools such a call stays, because the provider runs it when it receives their results.
  */
 import type { FinishReason, Json } from '../../../machines/vocabulary.ts';
 import type { Block } from '../wire/replyBlocks.ts';
@@ -24,7 +25,6 @@ export interface StreamedBlock {
 
 /** Returns the blocks in the form in which a message keeps them. */
 export function keptBlocks(blocks: readonly StreamedBlock[], reason: FinishReason): readonly Block[] {
-  const isCut = reason === 'length' || reason === 'content-filter';
   const answered = new Set(blocks.map(({ content }) => content.tool_use_id));
   return blocks.flatMap((block): Block[] => {
     switch (block.type) {
@@ -38,7 +38,8 @@ export function keptBlocks(blocks: readonly StreamedBlock[], reason: FinishReaso
           : executed({ ...block.content, thinking: block.thinking, signature: block.signature });
       case 'server_tool_use':
       case 'mcp_tool_use':
-        return isCut && !answered.has(block.content.id) ? [] : executed({ ...block.content, input: inputOf(block) });
+        if (reason !== 'tool-calls' && !answered.has(block.content.id)) return [];
+        return executed({ ...block.content, input: inputOf(block) });
       default:
         return executed(block.content);
     }
