@@ -95,6 +95,20 @@ describe('the request of a Messages model', () => {
     ]);
   });
 
+  it('begins and ends with a message of the user, also where that has no visible text', async () => {
+    const greeting: Message = { role: 'assistant', content: [says('Welcome.')], toolCalls: [] };
+    const empty = { role: 'user', content: [says('[empty message]')] };
+    const reply = { role: 'assistant', content: [says('Welcome.')] };
+    const sent = async (...messages: Message[]) => (await bodyOf({ system: ' ', messages }, { cache: false })).messages;
+    expect(await sent(greeting, userSays('hi'))).toEqual([empty, reply, { role: 'user', content: [says('hi')] }]);
+    expect(await sent(userSays('hi'), greeting, userSays(' \n'))).toEqual([
+      { role: 'user', content: [says('hi')] },
+      ...[reply, empty],
+    ]);
+    expect(await sent(userSays(' '))).toEqual([empty]);
+    expect(await bodyOf({ system: ' ' })).not.toHaveProperty('system');
+  });
+
   it.each<[string, Message['content'], object]>([
     ['with a text is marked', [says('gone')], { content: [says('gone')], is_error: true }],
     [

@@ -1,6 +1,6 @@
 /**
- * Turns messages into those of the Messages API. Invariant: users and assistant alternate, no text is blank, and all
- * results of a reply come in the message after it. Blocks that only the provider reads go back unchanged, in their places.
+ * Turns messages into those of the Messages API. Invariant: users and assistant alternate, a user begins, no text is blank,
+ * and all results of a reply come in the message after it. Blocks that only the provider reads go back unchanged, in their places.
  */
 import type { Message, StoredPart } from '../../../machines/vocabulary.ts';
 import { decodedText, type FilePart, fileName, leftOut, sourceOf } from '../../content/filePart.ts';
@@ -22,6 +22,9 @@ export const CACHED = { cache_control: { type: 'ephemeral' } } as const;
 /** The API allows four marks. Two of them are those of the system text and the tools. */
 const CACHED_MESSAGES = 2;
 
+/** In place of a message of the user without visible text, and before a conversation that begins with a reply. */
+const EMPTY_MESSAGE = { type: 'text', text: '[empty message]' };
+
 /** Returns the messages for the API. `provider`: whose own blocks are sent back. */
 export function wireMessages(messages: readonly Message[], provider: string): readonly WireMessage[] {
   const merged: { role: WireMessage['role']; content: Block[] }[] = [];
@@ -30,7 +33,11 @@ export function wireMessages(messages: readonly Message[], provider: string): re
     const blocks = blocksFor(message, provider);
     const last = merged.at(-1);
     if (last?.role === role) last.content.push(...blocks);
-    else if (blocks.length > 0) merged.push({ role, content: blocks });
+    else if (role === 'user') merged.push({ role, content: blocks.length > 0 ? blocks : [EMPTY_MESSAGE] });
+    else if (blocks.length > 0) {
+      if (!last) merged.push({ role: 'user', content: [EMPTY_MESSAGE] });
+      merged.push({ role, content: blocks });
+    }
   }
   return merged;
 }

@@ -87,7 +87,7 @@ export function messagesBody(
     ...extraBody,
     model: modelName,
     max_tokens: limit,
-    ...(request.system !== '' && { system: cache ? [textBlock(request.system, CACHED)] : request.system }),
+    ...(request.system.trim() !== '' && { system: cache ? [textBlock(request.system, CACHED)] : request.system }),
     messages: cache ? cachedMessages(messages) : messages,
     ...(tools.length > 0 && { tools }),
     ...(toolChoice !== undefined && { tool_choice: toolChoice }),
