@@ -69,8 +69,10 @@ describe('the type of an error determines its code', () => {
     'not-found': 'not_found_error model_notfound',
     timeout: 'timeout gateway_timeout',
     'bad-request':
-      'invalid_request_error bad_request badrequest context_length_exceeded unsupported_value unprocessable_entity',
-    provider: 'server_error overloaded_error internal novel',
+      'invalid_request_error bad_request badrequest context_length_exceeded unsupported_value unprocessable_entity ' +
+      'request_too_large invalid_prompt invalid_image_url invalid_base64_image image_too_small image_file_too_large ' +
+      'image_parse_error empty_image_file',
+    provider: 'server_error overloaded_error internal novel failed_to_download_image',
   };
   const rows = Object.entries(codes).flatMap(([code, kinds]) => kinds.split(' ').map((kind) => [kind, code] as const));
 

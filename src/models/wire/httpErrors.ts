@@ -147,7 +147,8 @@ const KINDS: readonly (readonly [RegExp, ModelErrorCode])[] = [
   [/authentication|api_key|unauthori[sz]ed|permission|forbidden/, 'auth'],
   [/not_?found/, 'not-found'],
   [/timeout/, 'timeout'],
-  [/invalid_request|bad_?request|context_length|unsupported|unprocessable/, 'bad-request'],
+  [/invalid_(request|prompt|image|base64)|bad_?request|too_(large|small)|image_parse|empty_image/, 'bad-request'],
+  [/context_length|unsupported|unprocessable/, 'bad-request'],
 ];
 
 const firstMatch = (kinds: typeof KINDS, kind: string): ModelErrorCode | undefined =>
