@@ -418,6 +418,19 @@ describe('the items that only the provider reads', () => {
     expect(JSON.stringify(body)).not.toContain('sealed');
   });
 
+  it('are without reasoning at the end of a cut reply, which the provider would refuse', async () => {
+    const cut = sse(
+      ...[done(0, reasoning), text(1, 'one moment'), done(1, message('one moment', { phase: 'commentary' }))],
+      done(2, { ...reasoning, id: 'rs_2' }),
+      { type: 'response.incomplete', response: { incomplete_details: { reason: 'max_output_tokens' } } },
+    );
+    const { model, sent } = modelOf([cut, last]);
+    const conversation = await createAgent({ model }).open();
+    await conversation.send('see').result;
+    await conversation.send('go on').result;
+    expect(inputOf(sent[1] as never).slice(1, -1)).toEqual([sealed[0], sealed[2]]);
+  });
+
   it('are none in a reply of text and calls, whose message has everything', async () => {
     const { parts } = await playEvents(text(0, 'so'), done(0, message('so')), done(1, functionCall), completed());
     expect(finishIn(parts)).not.toHaveProperty('extra');
