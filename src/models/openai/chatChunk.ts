@@ -111,14 +111,27 @@ function readUsage(value: unknown): Partial<Usage> | undefined {
   const prompt = isRecord(value.prompt_tokens_details) ? value.prompt_tokens_details : {};
   const completion = isRecord(value.completion_tokens_details) ? value.completion_tokens_details : {};
   const inputTokens = tokenCount(value.prompt_tokens);
-  const outputTokens = tokenCount(value.completion_tokens);
+  const cachedInputTokens =
+    tokenCount(prompt.cached_tokens) ??
+    tokenCount(value.prompt_cache_hit_tokens) ??
+    tokenCount(value.cached_tokens) ??
+    0;
+  const outputTokens = outputOf(value, inputTokens, cachedInputTokens);
   return {
     ...(inputTokens === undefined ? {} : { inputTokens }),
     ...(outputTokens === undefined ? {} : { outputTokens }),
-    cachedInputTokens: tokenCount(prompt.cached_tokens) ?? tokenCount(value.prompt_cache_hit_tokens) ?? 0,
+    cachedInputTokens,
     cacheWriteTokens: tokenCount(prompt.cache_write_tokens) ?? tokenCount(value.cache_creation_input_tokens) ?? 0,
     reasoningTokens: tokenCount(completion.reasoning_tokens) ?? 0,
   };
+}
+
+/** Some servers count reasoning only in the total. A server that counts the cache apart from the input has another total. */
+function outputOf(usage: WireRecord, input: number | undefined, cached: number): number | undefined {
+  const output = tokenCount(usage.completion_tokens);
+  const total = tokenCount(usage.total_tokens);
+  if (output === undefined || input === undefined || total === undefined || cached > input) return output;
+  return Math.max(output, total - input);
 }
 
 const REASONS: ReadonlyMap<string, FinishReason> = new Map([
