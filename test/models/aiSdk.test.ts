@@ -226,6 +226,38 @@ describe('the request to the provider', () => {
     ]);
   });
 
+  it('blank texts are not sent back, and a blank message is an empty one, because Anthropic refuses blank texts', async () => {
+    const signed = { anthropic: { signature: 's' } };
+    const thinking = [
+      { type: 'reasoning-start', id: 'r' },
+      { type: 'reasoning-delta', id: 'r', delta: 'hm' },
+      { type: 'reasoning-end', id: 'r', providerMetadata: signed },
+    ];
+    const { model, asked } = provider([
+      [...thinking, ...textParts(''), ...textParts('so', '2'), end()],
+      [...textParts('ok'), end()],
+    ]);
+    const conversation = await createAgent({ model: aiSdkModel(model) }).open();
+    await conversation.send('go').result;
+    await conversation.send(' ').result;
+    expect(asked[1]?.prompt.slice(1)).toEqual([
+      {
+        role: 'assistant',
+        content: [
+          { type: 'reasoning', text: 'hm', providerOptions: signed },
+          { type: 'text', text: 'so' },
+        ],
+      },
+      { role: 'user', content: [{ type: 'text', text: '[empty message]' }] },
+    ]);
+    const image = { type: 'image' as const, mediaType: 'image/png', data: 'AAAA' };
+    await play(
+      aiSdkModel(model),
+      request({ messages: [{ role: 'user', content: [{ type: 'text', text: ' ' }, image] }] }),
+    );
+    expect(asked.at(-1)?.prompt[0]?.content).toEqual([{ type: 'file', mediaType: 'image/png', data: 'AAAA' }]);
+  });
+
   it('adjacent texts with attachments are sent separately, and attachments that do not match the message are ignored', async () => {
     const item = (id: string) => ({ acme: { itemId: id } });
     const reply = [

@@ -54,6 +54,17 @@ function userPart(part: StoredPart, receiver: Receiver): UserPart {
   };
 }
 
+const isBlank = (part: { type: string; text?: string }): boolean => part.type === 'text' && part.text?.trim() === '';
+
+/** Anthropic refuses blank texts. */
+function userParts(content: readonly StoredPart[], receiver: Receiver): UserPart[] {
+  const parts = content.filter((part) => !isBlank(part)).map((part) => userPart(part, receiver));
+  return parts.length > 0 ? parts : [{ type: 'text', text: '[empty message]' }];
+}
+
+/** A blank text may have an attachment that its provider needs back. */
+const isUseful = (block: Filled): boolean => !isBlank(block) || 'options' in block;
+
 function assistantPart(block: Filled, provider: string): AssistantPart {
   if (block.type === 'executed') return block.part as unknown as AssistantPart;
   if (block.type !== 'call') {
@@ -114,12 +125,13 @@ function promptOf({ system, messages }: ModelRequest, receiver: Receiver): Langu
     }
     endRound();
     if (message.role === 'user') {
-      prompt.push({ role: 'user', content: message.content.map((part) => userPart(part, receiver)) });
+      prompt.push({ role: 'user', content: userParts(message.content, receiver) });
       continue;
     }
     for (const { callId, name } of message.toolCalls) names.set(callId, name);
-    const blocks = blocksOf(receiver.provider, message);
-    prompt.push({ role: 'assistant', content: blocks.map((block) => assistantPart(block, receiver.provider)) });
+    const blocks = blocksOf(receiver.provider, message).filter(isUseful);
+    const content = blocks.map((block) => assistantPart(block, receiver.provider));
+    if (content.length > 0) prompt.push({ role: 'assistant', content });
   }
   endRound();
   return prompt;
