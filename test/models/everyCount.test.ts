@@ -223,7 +223,7 @@ describe('the counts of tokens', () => {
       expect([counts, await counted(sdk(version, counts))]).toEqual([counts, expected]);
   });
 
-  it('of a provider with specification v2: only one of them counts what the cache was used for separately', async () => {
+  it('of a provider with specification v2: two of them count what the cache was used for separately, and some count reasoning so', async () => {
     const plain = { inputTokens: 11, outputTokens: 5, cachedInputTokens: 7, reasoningTokens: 4 };
     const rows: readonly (readonly [Fields, unknown, Partial<Usage>])[] = [
       [plain, undefined, usage(11, 5, 7, 0, 4)],
@@ -231,6 +231,10 @@ describe('the counts of tokens', () => {
       [plain, { anthropic: { cacheCreationInputTokens: 3 } }, usage(21, 5, 7, 3, 4)],
       [plain, { anthropic: {} }, usage(18, 5, 7, 0, 4)],
       [plain, { anthropic: null }, usage(11, 5, 7, 0, 4)],
+      [plain, { bedrock: { usage: { cacheWriteInputTokens: 3 } } }, usage(21, 5, 7, 3, 4)],
+      [plain, { bedrock: { trace: {} } }, usage(18, 5, 7, 0, 4)],
+      [{ ...plain, totalTokens: 20 }, undefined, usage(11, 9, 7, 0, 4)],
+      [{ ...plain, totalTokens: 16 }, undefined, usage(11, 5, 7, 0, 4)],
       [{}, undefined, usage(0, 0)],
       ...STRANGE.map((odd) => [{ inputTokens: odd, outputTokens: odd }, undefined, usage(0, 0)] as const).filter(
         ([{ inputTokens }]) => typeof inputTokens !== 'object' || inputTokens === null,

@@ -208,14 +208,24 @@ function usageOf(usage: unknown, metadata: unknown): Partial<Usage> {
     };
   }
   const cached = count(usage.cachedInputTokens);
-  // In version 2 only this provider counts cached tokens separately, and reports cache writes only in its metadata.
-  const apart = isRecord(metadata) && isRecord(metadata.anthropic) ? metadata.anthropic : undefined;
-  const cacheWriteTokens = count(apart?.cacheCreationInputTokens);
+  const cacheWrites = cacheWritesApart(metadata);
+  const reasoningTokens = count(usage.reasoningTokens);
+  const tokens = count(input) + count(output);
+  // Some providers count reasoning only in the total.
+  const isReasoningApart = count(usage.totalTokens) === tokens + reasoningTokens;
   return {
-    inputTokens: count(input) + (apart ? cached + cacheWriteTokens : 0),
-    outputTokens: count(output),
+    inputTokens: count(input) + (cacheWrites === undefined ? 0 : cached + cacheWrites),
+    outputTokens: count(output) + (isReasoningApart ? reasoningTokens : 0),
     cachedInputTokens: cached,
-    cacheWriteTokens,
-    reasoningTokens: count(usage.reasoningTokens),
+    cacheWriteTokens: cacheWrites ?? 0,
+    reasoningTokens,
   };
+}
+
+/** In version 2 these providers count cached tokens apart from the input, and report cache writes only in their metadata. */
+function cacheWritesApart(metadata: unknown): number | undefined {
+  const { anthropic, bedrock } = isRecord(metadata) ? metadata : ({} as WireRecord);
+  if (isRecord(anthropic)) return count(anthropic.cacheCreationInputTokens);
+  if (!isRecord(bedrock)) return undefined;
+  return isRecord(bedrock.usage) ? count(bedrock.usage.cacheWriteInputTokens) : 0;
 }
