@@ -158,6 +158,22 @@ describe('blocks of a stream', () => {
   });
 });
 
+it('a call that the provider executes is left out of a paused or cut reply that ends before its result', async () => {
+  const called = (id: string): Part[] => [
+    { type: 'tool-call', toolCallId: id, toolName: 'search', input: '{}', providerExecuted: true },
+  ];
+  const result: Part = { type: 'tool-result', toolCallId: 'a', toolName: 'search', result: 1 };
+  const idsOf = async (reason: Part) => {
+    const finish = finishIn(await partsOf(...called('a'), result, ...called('b'), reason));
+    const extra =
+      finish?.type === 'finish' ? (finish.extra as { blocks: { part: { toolCallId: string } }[] }) : undefined;
+    return extra?.blocks.map(({ part }) => part.toolCallId);
+  };
+  expect(await idsOf(end('stop', 'pause_turn'))).toEqual(['a', 'a']);
+  expect(await idsOf(end('length'))).toEqual(['a', 'a']);
+  expect(await idsOf(end())).toEqual(['a', 'a', 'b']);
+});
+
 describe('the result of a call that the provider executed', () => {
   const result = (fields: object): Part => ({ type: 'tool-result', toolCallId: 'p', toolName: 'search', ...fields });
   const keptOf = async (...parts: readonly Part[]): Promise<unknown> => {

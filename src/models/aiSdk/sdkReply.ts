@@ -142,7 +142,8 @@ export class SdkReply {
 
   #finish({ finishReason, usage, providerMetadata }: StreamPart): void {
     const reason = this.#reason(finishReason);
-    const extra = extraOfBlocks(this.#provider, this.#blocks);
+    const isCut = reason === 'pause' || reason === 'length';
+    const extra = extraOfBlocks(this.#provider, isCut ? answeredBlocks(this.#blocks) : this.#blocks);
     this.#ended = true;
     this.#writer.write({
       ...{ type: 'finish', reason, usage: usageOf(usage, providerMetadata) },
@@ -171,6 +172,13 @@ export class SdkReply {
       this.#writer.diagnose('provider_warning', json.kind === 'parsed' ? json.value : null);
     }
   }
+}
+
+/** A message of the user follows a cut reply, and Anthropic refuses a call of its own tool that has no result before it. */
+function answeredBlocks(blocks: readonly Block[]): readonly Block[] {
+  const parts = blocks.map((block) => (block.type === 'executed' && isRecord(block.part) ? block.part : undefined));
+  const answered = new Set(parts.flatMap((part) => (part?.type === 'tool-result' ? [part.toolCallId] : [])));
+  return blocks.filter((_, index) => parts[index]?.type !== 'tool-call' || answered.has(parts[index].toolCallId));
 }
 
 /** Data of a file without raw bytes, which the log cannot contain. */
