@@ -91,6 +91,65 @@ describe('a conversation in the request', () => {
   });
 });
 
+describe('a conversation for Mistral', () => {
+  const receivers: [string, string][] = [
+    ['mistral-large-latest', 'http://localhost:8000'],
+    ['mistralai/devstral-small', 'https://router.test'],
+    ['m', 'https://api.mistral.ai'],
+  ];
+
+  it.each(receivers)('has ids of nine letters and digits: %s at %s', (model, server) => {
+    const ids = ['aB3dE6gH9', 'call_1', 'call_10', 'toolu_01A2b3C4d5E6', 'functions.look:0', 'aB3dE6gH9_2', '–'];
+    const history = ids.flatMap((callId) => [asks(call({ callId })), result(callId, [text('ok')])]);
+    const wire = wireMessages('', history, model, server);
+    const asked = wire.flatMap((message) => (message.role === 'assistant' ? (message.tool_calls ?? []) : []));
+    const answered = wire.flatMap((message) => (message.role === 'tool' ? [message.tool_call_id] : []));
+    expect(asked.map(({ id }) => id)).toEqual(answered);
+    expect(new Set(answered).size).toBe(ids.length);
+    for (const id of answered) expect(id).toMatch(/^[a-zA-Z0-9]{9}$/);
+    expect(answered[0]).toBe('aB3dE6gH9');
+  });
+
+  it.each(receivers)('has a reply between results and a message of the user: %s at %s', (model, server) => {
+    const history = [
+      ...[asks(call()), result('a', [text('b')]), userSays('steer')],
+      ...[asks(call({ callId: 'c' })), result('c', [image('AAAA')]), asks(call({ callId: 'd' })), result('d', [])],
+    ];
+    const rolesOf = (...others: Message[]) =>
+      wireMessages('', [...history, ...others], model, server).map(({ role }) => role);
+    const roles = [
+      ...['assistant', 'tool', 'assistant', 'user'],
+      ...['assistant', 'tool', 'assistant', 'user', 'assistant', 'tool'],
+    ];
+    expect(rolesOf()).toEqual(roles);
+    expect(rolesOf(userSays('go on'))).toEqual([...roles, 'assistant', 'user']);
+    const written = {};
+    for (let count = 1; count <= history.length; count++) {
+      const options = {
+        modelName: model,
+        server,
+        limitField: 'max_tokens',
+        maxOutputTokens: 1,
+        sent: sentFieldsOf({}),
+      };
+      const messages = history.slice(0, count);
+      const body = JSON.parse(chatRequestBody({ system: '', messages, tools: [] }, options as never, written));
+      expect(body.messages).toEqual(JSON.parse(JSON.stringify(wireMessages('', messages, model, server))));
+    }
+  });
+
+  it('of any other server keeps ids and order', () => {
+    const wire = wireMessages(
+      '',
+      [asks(call()), result('a', [text('b')]), userSays('steer')],
+      'gpt-5',
+      'https://a.test',
+    );
+    expect(wire.map(({ role }) => role)).toEqual(['assistant', 'tool', 'user']);
+    expect(wire[1]).toMatchObject({ tool_call_id: 'a' });
+  });
+});
+
 describe('images in the request', () => {
   it('are image_url parts: base64 as a data URL, a URL unchanged', () => {
     const content = [

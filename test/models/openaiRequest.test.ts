@@ -242,6 +242,12 @@ describe('the options of openai()', () => {
     );
   });
 
+  it('the count of tokens is requested from every server but Mistral’s, which refuses the field and counts always', async () => {
+    expect(await bodyOf({ baseURL: 'https://api.mistral.ai/v1' })).not.toHaveProperty('stream_options');
+    for (const baseURL of ['http://localhost:1/v1', 'https://mistral.ai.evil.test/v1'])
+      expect(await bodyOf({ baseURL })).toMatchObject({ stream_options: { include_usage: true } });
+  });
+
   it('options are sent under the names of the API', async () => {
     const options = { temperature: 0.5, topP: 0.9, reasoningEffort: 'low', seed: 7, stop: ['a', 'b'] };
     expect(await bodyOf(options)).toMatchObject({

@@ -14,6 +14,7 @@ import { unwritableRequest } from '../wire/httpErrors.ts';
 import { ERROR_MARK, wireArguments, wireName } from '../wire/toolCalls.ts';
 import { isRecord, wholeCharacters } from '../wire/wireJson.ts';
 import { namedSchema } from './answerSchema.ts';
+import { BETWEEN, isMistral, isMistralHost, mistralId } from './mistralRules.ts';
 import { type ChatModel, callFieldsFor, fieldsFor } from './reasoningFields.ts';
 
 /** Options that are sent unchanged with every request. */
@@ -105,7 +106,7 @@ export function chatRequestBody(
     ...settingsFields(request, hasTools),
     ...(request.output && { response_format: { type: 'json_schema', json_schema: namedSchema(request.output) } }),
     stream: true,
-    stream_options: { include_usage: true },
+    ...(!isMistralHost(options.server ?? '') && { stream_options: { include_usage: true } }),
   };
   try {
     // `+` joins the texts without a copy. The text of earlier messages is copied once, when it is sent.
@@ -215,25 +216,32 @@ export const wireMessages = (system: string, messages: readonly Message[], model
  */
 function converted(messages: readonly Message[], from: number, receiver: ChatModel) {
   const wire: WireMessage[] = [];
+  const mayFollow = !isMistral(receiver);
   let waitingFollowers: WireMessage[] = [];
   let done = from;
   let wireDone = 0;
+  let last: WireMessage['role'] | undefined = messages[from - 1]?.role;
+  const push = (message: WireMessage): void => {
+    if (!mayFollow && last === 'tool' && message.role === 'user') wire.push(BETWEEN);
+    wire.push(message);
+    last = message.role;
+  };
   for (let index = from; index < messages.length; index++) {
     const message = messages[index] as Message;
     // Results must directly follow their calls, so images and files wait for the last of them.
     if (waitingFollowers.length > 0 && message.role !== 'tool') {
-      wire.push(...waitingFollowers);
+      waitingFollowers.forEach(push);
       waitingFollowers = [];
     }
     const made = convert(message, receiver);
     const fields = fieldsFor(message, receiver.model);
-    wire.push(fields === undefined ? made.wire : { ...fields, ...made.wire });
+    push(fields === undefined ? made.wire : { ...fields, ...made.wire });
     if (made.followers !== undefined) waitingFollowers.push(made.followers);
     if (waitingFollowers.length > 0) continue;
     done = index + 1;
     wireDone = wire.length;
   }
-  wire.push(...waitingFollowers);
+  waitingFollowers.forEach(push);
   return { wire, done, wireDone };
 }
 
@@ -246,8 +254,10 @@ function convert(message: Message, receiver: ChatModel): Converted {
     const calls = message.toolCalls.map((call) => wireCall(call, receiver));
     return { wire: { role: 'assistant', content: text === '' ? null : text, tool_calls: calls }, followers: undefined };
   }
-  return toolResult(message);
+  return toolResult(message, receiver);
 }
+
+const wireId = (callId: string, receiver: ChatModel): string => (isMistral(receiver) ? mistralId(callId) : callId);
 
 function userContent(parts: readonly StoredPart[]): string | readonly WireContent[] {
   if (parts.every((part) => part.type === 'text')) {
@@ -291,7 +301,7 @@ function filePart(part: FilePart): WireContent {
 const namesOf = (followers: readonly WireContent[]): string =>
   followers.every(({ type }) => type === 'image_url') ? 'image(s)' : 'file(s)';
 
-function toolResult(message: Extract<Message, { role: 'tool' }>): Converted {
+function toolResult(message: Extract<Message, { role: 'tool' }>, receiver: ChatModel): Converted {
   const texts: string[] = message.isError ? [ERROR_MARK] : [];
   const followers: WireContent[] = [];
   for (const part of message.content) {
@@ -299,7 +309,7 @@ function toolResult(message: Extract<Message, { role: 'tool' }>): Converted {
     if (converted.type === 'text') texts.push(converted.text);
     else followers.push(converted);
   }
-  const { callId } = message;
+  const callId = wireId(message.callId, receiver);
   const names = namesOf(followers);
   if (followers.length > 0) texts.push(`[${followers.length} ${names} of this result follow in the next user message]`);
   return {
@@ -326,7 +336,7 @@ function wireCall(call: ToolCall, receiver: ChatModel): WireToolCall {
   const name = wireName(call.name);
   return {
     ...extra,
-    id: call.callId,
+    id: wireId(call.callId, receiver),
     type: 'function',
     function: { ...ownFields(ofFunction), name, arguments: wholeCharacters(JSON.stringify(wireArguments(call))) },
   };
