@@ -26,11 +26,15 @@ const fieldsOf = async (...chunks: object[]): Promise<unknown> =>
   ((await extraOf(...chunks)) as { fields: unknown }).fields;
 
 /** The assistant message as the server of `name` is sent it. */
-async function sentTo(name: string, message: Message): Promise<Record<string, unknown> | undefined> {
+async function sentTo(
+  name: string,
+  message: Message,
+  baseURL = 'http://model.test/v1',
+): Promise<Record<string, unknown> | undefined> {
   let body = '';
   const model = openai(name, {
     apiKey: KEY,
-    baseURL: 'http://model.test/v1',
+    baseURL,
     fetch: async (_url, init) => {
       body = String(init?.body);
       return served([frame(delta({ content: 'ok' }), finished('stop')) + DONE]);
@@ -131,6 +135,20 @@ describe('fields that a server needs back with its reply', () => {
     for (const odd of [null, 7, 'text', [1], { chat: 'test-model' }, { chat: 'test-model', fields: [] }]) {
       expect(await sentTo('test-model', saying(odd as Json))).toEqual({ role: 'assistant', content: 'x' });
     }
+  });
+
+  it('are never missing for DeepSeek, which refuses a reply without its field', async () => {
+    const own = await extraOf(delta({ reasoning_content: 'r' }));
+    const deepSeek = 'https://api.deepseek.com/v1';
+    expect(await sentTo('test-model', saying(own ?? null), deepSeek)).toHaveProperty('reasoning_content', 'r');
+    for (const [name, extra] of [
+      ['test-model', null],
+      ['another', own ?? null],
+    ] as const)
+      expect(await sentTo(name, saying(extra), deepSeek)).toHaveProperty('reasoning_content', '');
+    expect(await sentTo('test-model', saying(null), 'https://deepseek.com.evil.test')).not.toHaveProperty(
+      'reasoning_content',
+    );
   });
 
   it('are not sent to another model that continues the conversation, even with cached messages', async () => {

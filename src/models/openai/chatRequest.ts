@@ -234,7 +234,7 @@ function converted(messages: readonly Message[], from: number, receiver: ChatMod
       waitingFollowers = [];
     }
     const made = convert(message, receiver);
-    const fields = fieldsFor(message, receiver.model);
+    const fields = fieldsFor(message, receiver);
     push(fields === undefined ? made.wire : { ...fields, ...made.wire });
     if (made.followers !== undefined) waitingFollowers.push(made.followers);
     if (waitingFollowers.length > 0) continue;

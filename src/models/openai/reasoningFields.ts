@@ -5,6 +5,7 @@
  */
 import type { Json, Message } from '../../../machines/vocabulary.ts';
 import { isOfProvider } from '../wire/providerExtra.ts';
+import { isHostOf } from '../wire/vendorConnection.ts';
 import { isRecord, plainCopy, type WireRecord } from '../wire/wireJson.ts';
 
 interface Fields {
@@ -92,10 +93,16 @@ function joinInto(item: Fields, piece: Fields): void {
   }
 }
 
-/** Returns the fields that this model needs back with the message. */
-export function fieldsFor(message: Message, model: string): Fields | undefined {
-  if (message.role !== 'assistant' || !isRecord(message.extra) || message.extra.chat !== model) return undefined;
-  const { fields } = message.extra;
+/** Returns the fields that this model needs back with the message. DeepSeek requires its field in every reply, empty or not. */
+export function fieldsFor(message: Message, receiver: ChatModel): Fields | undefined {
+  if (message.role !== 'assistant') return undefined;
+  const kept = keptFields(message.extra, receiver.model);
+  return isHostOf(receiver.server, 'deepseek.com') ? { reasoning_content: '', ...kept } : kept;
+}
+
+function keptFields(extra: Json | undefined, model: string): Fields | undefined {
+  if (!isRecord(extra) || extra.chat !== model) return undefined;
+  const { fields } = extra;
   if (!isRecord(fields)) return undefined;
   const kept = NAMES.filter((name) => Object.hasOwn(fields, name)).map((name) => [name, fields[name] as Json] as const);
   return kept.length === 0 ? undefined : Object.fromEntries(kept);
