@@ -123,7 +123,7 @@ export class ServerTools {
   }
 }
 
-/** Validates with the server's schema, and shows that schema unchanged to the model. */
+/** Validates with the server's schema, and shows that schema to the model. */
 function schemaOf(inputSchema: Json): StandardSchemaV1<unknown, { [key: string]: unknown }> {
   const { '~standard': standard } = z.fromJSONSchema(inputSchema as Parameters<typeof z.fromJSONSchema>[0]);
   const { validate, version, vendor } = standard;

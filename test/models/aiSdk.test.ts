@@ -126,7 +126,7 @@ describe('the request to the provider', () => {
     );
     expect(asked).toMatchObject({ temperature: 0.5, maxOutputTokens: 9, providerOptions: { acme: { effort: 'low' } } });
     expect(asked?.tools).toEqual([
-      { type: 'function', name: 'look', description: 'd', inputSchema: { type: 'object' } },
+      { type: 'function', name: 'look', description: 'd', inputSchema: { type: 'object', properties: {} } },
     ]);
     expect(asked?.prompt).toEqual([
       { role: 'system', content: 'be brief' },

@@ -62,7 +62,7 @@ describe('the request of a Messages model', () => {
           ],
         },
       ],
-      tools: [{ name: 'look', description: 'Looks.', input_schema: { type: 'object' }, ...marked }],
+      tools: [{ name: 'look', description: 'Looks.', input_schema: { type: 'object', properties: {} }, ...marked }],
       stream: true,
     });
   });

@@ -3,6 +3,7 @@
  * are written in this file by hand, and each value, also 0 and false, is sent unchanged.
  */
 import { describe, expect, it } from 'vitest';
+import type { Json } from '../../machines/vocabulary.ts';
 import { aiSdkModel } from '../../src/models/aiSdk/aiSdk.ts';
 import { anthropic } from '../../src/models/anthropic/anthropic.ts';
 import type { Model, ModelRequest } from '../../src/models/model.ts';
@@ -120,6 +121,29 @@ describe('an option', () => {
     const [sent, without] = [await sentBy(name, undefinedOptions, asked), await sentBy(name, {}, asked)];
     expect({ ...sent, abortSignal: 0 }).toEqual({ ...without, abortSignal: 0 });
   });
+
+  it.each(NAMES)(
+    '%s: the schema of a tool has properties, and no choice at its root, which servers refuse',
+    async (name) => {
+      const path = { chat: 'function.parameters', responses: 'parameters', messages: 'input_schema' }[name as string];
+      const sentSchema = async (parameters: Json): Promise<unknown> => {
+        const { tools } = await sentBy(name, {}, { tools: [{ name: 'f', description: '', parameters }] });
+        return at((tools as Fields[])[0] ?? {}, path ?? 'inputSchema');
+      };
+      const a = { type: 'string' };
+      const plain = { type: 'object', properties: { a, b: { anyOf: [a, { type: 'null' }] } }, required: ['a'] };
+      expect(await sentSchema(plain)).toEqual(plain);
+      expect(await sentSchema({ type: 'object' })).toEqual({ type: 'object', properties: {} });
+      const either = [{ required: ['a'] }, { required: ['b'] }];
+      for (const choice of ['anyOf', 'oneOf', 'allOf'])
+        expect(await sentSchema({ ...plain, [choice]: either })).toEqual(plain);
+      const branches = [{ properties: { c: { type: 'number' }, a: {} } }, true, { properties: { d: a } }];
+      expect(await sentSchema({ type: 'object', properties: { a }, anyOf: branches })).toEqual({
+        type: 'object',
+        properties: { a, c: { type: 'number' }, d: a },
+      });
+    },
+  );
 
   it('with tools of the provider alone, a choice of tools is sent too', async () => {
     const search = { type: 'web_search' };

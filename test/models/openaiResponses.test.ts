@@ -290,7 +290,12 @@ describe('the request of a Responses model', () => {
         { type: 'function_call_output', call_id: 'call_a', output: [{ type: 'input_text', text: 'a cat' }, picture] },
         { type: 'function_call_output', call_id: 'call_b', output: '[tool error]\ngone' },
       ],
-      tools: [{ type: 'function', name: 'look', description: 'Looks.', parameters: { type: 'object' }, strict: false }],
+      tools: [
+        {
+          ...{ type: 'function', name: 'look', description: 'Looks.', strict: false },
+          parameters: { type: 'object', properties: {} },
+        },
+      ],
       max_output_tokens: 100,
       include: ['reasoning.encrypted_content'],
       store: false,

@@ -9,6 +9,7 @@ import { isLiteral, isObject } from '../../validation.ts';
 import type { ModelRequest } from '../model.ts';
 import { blocksOf, type Filled, optionsOfCall } from '../wire/replyBlocks.ts';
 import { ERROR_MARK, wireArguments, wireName } from '../wire/toolCalls.ts';
+import { wireParameters } from '../wire/toolSchema.ts';
 
 /** By media type, the URLs that a provider fetches itself. */
 export type SupportedUrls = Record<string, readonly RegExp[]>;
@@ -156,7 +157,12 @@ export function callOptions(request: ModelRequest, receiver: Receiver, sent: Sen
   const maxOutputTokens = request.maxOutputTokens ?? sent.maxOutputTokens;
   const tools = request.tools.map(({ name, description, parameters }) => {
     // The specification declares JSON Schema as a closed type.
-    return wholeTexts({ type: 'function' as const, name, description, inputSchema: parameters as object });
+    return wholeTexts({
+      type: 'function' as const,
+      name,
+      description,
+      inputSchema: wireParameters(parameters) as object,
+    });
   });
   return {
     prompt: wholeTexts(promptOf(request, receiver)),

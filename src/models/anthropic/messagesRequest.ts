@@ -6,6 +6,7 @@ import type { Json } from '../../../machines/vocabulary.ts';
 import { flag, isObject, number, type Validator } from '../../validation.ts';
 import type { ModelRequest } from '../model.ts';
 import { unwritableRequest } from '../wire/httpErrors.ts';
+import { wireParameters } from '../wire/toolSchema.ts';
 import { isRecord } from '../wire/wireJson.ts';
 import { CACHED, cachedMessages, wireMessages } from './messagesContent.ts';
 
@@ -108,7 +109,9 @@ const textBlock = (text: string, marks: object) => ({ type: 'text', text, ...mar
 /** Tools of the provider, which it executes itself, may be in the extra body. */
 function wireTools({ tools }: ModelRequest, { extraBody, cache = true }: MessagesOptions): readonly object[] {
   const others: readonly unknown[] = Array.isArray(extraBody?.tools) ? extraBody.tools : [];
-  const own = tools.map(({ name, description, parameters }) => ({ name, description, input_schema: parameters }));
+  const own = tools.map(({ name, description, parameters }) => {
+    return { name, description, input_schema: wireParameters(parameters) };
+  });
   const all: readonly object[] = [...own, ...others.filter(isRecord)];
   return cache ? all.map((tool, index) => (index === all.length - 1 ? { ...CACHED, ...tool } : tool)) : all;
 }

@@ -12,6 +12,7 @@ import { flag, isList, isObject, nonEmptyText, number, type Validator } from '..
 import type { ModelRequest, WrittenMessages } from '../model.ts';
 import { unwritableRequest } from '../wire/httpErrors.ts';
 import { ERROR_MARK, wireArguments, wireName } from '../wire/toolCalls.ts';
+import { wireParameters } from '../wire/toolSchema.ts';
 import { isRecord, wholeCharacters } from '../wire/wireJson.ts';
 import { namedSchema } from './answerSchema.ts';
 import { BETWEEN, isMistral, isMistralHost, mistralId } from './mistralRules.ts';
@@ -141,7 +142,7 @@ const wireChoice = (choice: NonNullable<ModelRequest['toolChoice']>): unknown =>
 
 const wireTool = ({ name, description, parameters }: ModelRequest['tools'][number]) => ({
   type: 'function',
-  function: { name, description, parameters },
+  function: { name, description, parameters: wireParameters(parameters) },
 });
 
 const writtenTools = new WeakMap<ModelRequest['tools'], string>();

@@ -11,6 +11,7 @@ import type { ModelRequest } from '../model.ts';
 import { unwritableRequest } from '../wire/httpErrors.ts';
 import { blocksOf, type Filled } from '../wire/replyBlocks.ts';
 import { ERROR_MARK, wireArguments, wireName } from '../wire/toolCalls.ts';
+import { wireParameters } from '../wire/toolSchema.ts';
 import { isRecord, wholeCharacters } from '../wire/wireJson.ts';
 import { namedSchema } from './answerSchema.ts';
 
@@ -132,7 +133,7 @@ const wireTool = ({ name, description, parameters }: ModelRequest['tools'][numbe
   type: 'function',
   name,
   description,
-  parameters,
+  parameters: wireParameters(parameters),
   // Strict schemas must require every property, which schemas of tools need not.
   strict: false,
 });
