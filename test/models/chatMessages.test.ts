@@ -150,6 +150,29 @@ describe('a conversation for Mistral', () => {
   });
 });
 
+describe('the calls of a reply for Gemini 3 and later', () => {
+  const google = 'https://generativelanguage.googleapis.com';
+  const signature = (words: string) => ({ google: { thought_signature: words } });
+  const sent = (model: string, server: string, ...calls: ToolCall[]) => {
+    const [message] = wireMessages('', [asks(...calls)], model, server);
+    return message?.role === 'assistant' ? message.tool_calls?.map(({ extra_content }) => extra_content) : [];
+  };
+
+  it('have a signature on the first one, in place of a missing one the word that Google names', () => {
+    const unsigned = [signature('skip_thought_signature_validator'), undefined];
+    expect(sent('gemini-3-pro-preview', google, call(), call({ callId: 'b' }))).toEqual(unsigned);
+    expect(sent('google/gemini-3.5-flash', 'https://eu-aiplatform.googleapis.com', call())).toEqual([unsigned[0]]);
+    const fields = { extra_content: signature('own') };
+    const own = call({ extra: { chat: 'gemini-3-pro-preview', server: google, fields } });
+    expect(sent('gemini-3-pro-preview', google, own, call({ callId: 'b' }))).toEqual([signature('own'), undefined]);
+  });
+
+  it('have none for other models and other servers', () => {
+    expect(sent('gemini-2.5-pro', google, call())).toEqual([undefined]);
+    expect(sent('gemini-3-pro-preview', 'https://router.test', call())).toEqual([undefined]);
+  });
+});
+
 describe('images in the request', () => {
   it('are image_url parts: base64 as a data URL, a URL unchanged', () => {
     const content = [

@@ -15,8 +15,8 @@ import { ERROR_MARK, wireArguments, wireName } from '../wire/toolCalls.ts';
 import { wireParameters } from '../wire/toolSchema.ts';
 import { isRecord, wholeCharacters } from '../wire/wireJson.ts';
 import { namedSchema } from './answerSchema.ts';
-import { BETWEEN, isMistral, isMistralHost, mistralId } from './mistralRules.ts';
 import { type ChatModel, callFieldsFor, fieldsFor } from './reasoningFields.ts';
+import { BETWEEN, isMistral, isMistralHost, mistralId, needsSignature, signedCalls } from './serverRules.ts';
 
 /** Options that are sent unchanged with every request. */
 export interface SentOptions {
@@ -252,7 +252,8 @@ function convert(message: Message, receiver: ChatModel): Converted {
   if (message.role === 'assistant') {
     const text = textOf(message.content);
     if (message.toolCalls.length === 0) return { wire: { role: 'assistant', content: text }, followers: undefined };
-    const calls = message.toolCalls.map((call) => wireCall(call, receiver));
+    const own = message.toolCalls.map((call) => wireCall(call, receiver));
+    const calls = needsSignature(receiver) ? signedCalls(own) : own;
     return { wire: { role: 'assistant', content: text === '' ? null : text, tool_calls: calls }, followers: undefined };
   }
   return toolResult(message, receiver);

@@ -1,6 +1,6 @@
 /**
- * The rules by which Mistral's models and servers refuse a request that others accept: the form of ids, and the order of
- * messages. Invariant: an id that has the form stays unchanged.
+ * The rules by which Mistral's and Google's models refuse a request that others accept. Invariant: an id that has the form
+ * stays unchanged, and so does a signature.
  */
 import { isHostOf } from '../wire/vendorConnection.ts';
 import type { ChatModel } from './reasoningFields.ts';
@@ -23,3 +23,16 @@ export const mistralId = (callId: string): string =>
 
 /** Stands between the results of a reply and a message of the user. */
 export const BETWEEN = { role: 'assistant', content: 'I have received the results.' } as const;
+
+/** Google's name for the signature of a call that another model made. */
+const UNSIGNED = { google: { thought_signature: 'skip_thought_signature_validator' } } as const;
+
+/** From version 3, Gemini refuses a reply with calls if the first one has no signature. */
+export const needsSignature = ({ model, server }: ChatModel): boolean =>
+  isHostOf(server, 'googleapis.com') && /gemini-([3-9]|\d\d)/.test(model);
+
+/** The calls of one reply, the first of them signed. */
+export function signedCalls<C extends object>(calls: readonly C[]): readonly C[] {
+  const [first, ...others] = calls;
+  return !first || 'extra_content' in first ? calls : [{ ...first, extra_content: UNSIGNED }, ...others];
+}
