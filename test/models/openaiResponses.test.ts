@@ -423,6 +423,18 @@ describe('the items that only the provider reads', () => {
     expect(JSON.stringify(body)).not.toContain('sealed');
   });
 
+  it('are without reasoning that is neither encrypted nor readable, which the provider would not find', async () => {
+    const { encrypted_content: _, ...bare } = reasoning;
+    const readable = { ...bare, id: 'rs_2', content: [{ type: 'reasoning_text', text: 'I look.' }] };
+    const reply = (item: object) => sse(done(0, item), text(1, 'so'), done(1, message('so')), completed());
+    const replies = [bare, { ...bare, encrypted_content: null }, readable].map(reply);
+    const { model, sent } = modelOf([...replies, last]);
+    const conversation = await createAgent({ model }).open();
+    for (const words of ['a', 'b', 'c', 'd']) await conversation.send(words).result;
+    const types = inputOf(sent[3] as never).map((item) => (item as { type?: string }).type ?? 'user');
+    expect(types).toEqual(['user', 'message', 'user', 'message', 'user', 'reasoning', 'message', 'user']);
+  });
+
   it('are without reasoning at the end of a cut reply, which the provider would refuse', async () => {
     const cut = sse(
       ...[done(0, reasoning), text(1, 'one moment'), done(1, message('one moment', { phase: 'commentary' }))],

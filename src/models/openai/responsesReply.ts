@@ -195,13 +195,17 @@ export class ResponsesReply implements WireReply {
 
   /** Returns the data that the provider needs back, in its order. Undefined if the message contains everything. */
   #extra(): Json | undefined {
-    const items = [...this.#items].sort(([a], [b]) => a - b).map(([, item]) => item);
+    const items = [...this.#items].sort(([a], [b]) => a - b).flatMap(([, item]) => (isLost(item) ? [] : [item]));
     // The provider refuses reasoning without the item that it led to, as where a limit cut the reply.
     while (items.at(-1)?.type === 'reasoning') items.pop();
     if (items.every(isOwn)) return undefined;
     return extraOfBlocks(this.#provider, items.flatMap(blockOf));
   }
 }
+
+/** The provider stores nothing, so it refuses reasoning that is neither encrypted nor readable. */
+const isLost = ({ type, encrypted_content: encrypted, content }: WireRecord): boolean =>
+  type === 'reasoning' && !encrypted && listOf(content).length === 0;
 
 /** The message contains the whole item. */
 const isOwn = (item: WireRecord): boolean =>
