@@ -327,6 +327,21 @@ describe('the blocks that only the provider reads', () => {
     expect(await sentBack(paused, 'claude-sonnet-4-6')).toEqual([{ type: 'text', text: 'so' }]);
   });
 
+  it('have thinking without a signature from models of other vendors, which need it back', async () => {
+    const unsigned = [...thinking(0, 'I look.', ''), ...call(1, 'toolu_a', '{"at":"x"}'), ...ended('tool_use')];
+    const look = defineTool({
+      ...{ name: 'look', description: 'Looks.', parameters: z.object({ at: z.string() }), execute: () => 'seen' },
+    });
+    const typesOf = async (name: string) => {
+      const { model, sent } = modelOf([sse(began(), ...unsigned), plainReply], { name });
+      await (await createAgent({ model, tools: [look] }).open()).send('see').result;
+      return messagesOf(sent[1]?.body)[1]?.content;
+    };
+    const asked = { type: 'tool_use', id: 'toolu_a', name: 'look', input: { at: 'x' } };
+    expect(await typesOf('deepseek-v4-pro')).toEqual([{ ...signed, signature: '' }, asked]);
+    expect(await typesOf('claude-sonnet-4-6')).toEqual([asked]);
+  });
+
   it('stay where the provider runs its tool with the results of the agent’s tools', async () => {
     const both = sse(
       began(),

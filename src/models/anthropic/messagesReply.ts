@@ -87,7 +87,7 @@ export class MessagesReply implements WireReply {
     const calls = this.#calls.end();
     const reason = this.#finish === 'stop' && calls > 0 ? 'tool-calls' : this.#finish;
     const blocks = [...this.#blocks].sort(([a], [b]) => a - b).map(([, block]) => block);
-    const extra = extraOfBlocks(this.#provider, keptBlocks(blocks, reason));
+    const extra = extraOfBlocks(this.#provider, keptBlocks(blocks, { reason, isSigned: isSigned(this.#provider) }));
     const usage = this.#usage.total();
     this.#writer.write({ type: 'finish', reason, ...(usage && { usage }), ...(extra !== undefined && { extra }) });
   }
@@ -190,6 +190,9 @@ function argumentsOf(input: unknown): string {
     return '[arguments nested too deep]';
   }
 }
+
+/** Models of other vendors, on servers with this API, need their thinking back without a signature. */
+const isSigned = (provider: string): boolean => provider.includes('claude');
 
 const DETAIL_CHARS = 500;
 

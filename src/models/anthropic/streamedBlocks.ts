@@ -23,8 +23,11 @@ export interface StreamedBlock {
   citations: unknown[];
 }
 
-/** Returns the blocks in the form in which a message keeps them. */
-export function keptBlocks(blocks: readonly StreamedBlock[], reason: FinishReason): readonly Block[] {
+/** Returns the blocks in the form in which a message keeps them. `isSigned`: the provider refuses thinking without a signature. */
+export function keptBlocks(
+  blocks: readonly StreamedBlock[],
+  { reason, isSigned }: { reason: FinishReason; isSigned: boolean },
+): readonly Block[] {
   const answered = new Set(blocks.map(({ content }) => content.tool_use_id));
   return blocks.flatMap((block): Block[] => {
     switch (block.type) {
@@ -33,9 +36,8 @@ export function keptBlocks(blocks: readonly StreamedBlock[], reason: FinishReaso
       case 'text':
         return [textBlock(block)];
       case 'thinking':
-        return block.signature === ''
-          ? []
-          : executed({ ...block.content, thinking: block.thinking, signature: block.signature });
+        if (block.signature === '' && isSigned) return [];
+        return executed({ ...block.content, thinking: block.thinking, signature: block.signature });
       case 'server_tool_use':
       case 'mcp_tool_use':
         if (reason !== 'tool-calls' && !answered.has(block.content.id)) return [];
