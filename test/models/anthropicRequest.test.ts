@@ -170,6 +170,26 @@ describe('the request of a Messages model', () => {
     expect((await bodyOf({}, { name })).max_tokens).toBe(limit);
   });
 
+  it('with temperature, top_p or top_k asks for the version of the API that accepts them, unless a header names one', async () => {
+    const versionOf = async (options: AnthropicOptions, fields: Partial<ModelRequest> = {}) => {
+      const { model, sent } = modelOf([plainReply], options);
+      await play(model, request(fields));
+      return sent[0]?.headers.get('anthropic-version');
+    };
+    const old = '2023-06-01';
+    const latest = await versionOf({});
+    expect(latest).not.toBe(old);
+    expect(await versionOf({ temperature: 0 })).toBe(old);
+    expect(await versionOf({ extraBody: { top_k: 3 } })).toBe(old);
+    expect(await versionOf({}, { topP: 1 })).toBe(old);
+    expect(await versionOf({ temperature: 0, thinking: 'adaptive' })).toBe(latest);
+    const named = { headers: { 'Anthropic-Version': '2099-01-01' } };
+    expect(await versionOf({ ...named, temperature: 0 })).toBe('2099-01-01');
+    const { model, sent } = modelOf([plainReply]);
+    for (const topP of [1, undefined]) await play(model, request(topP === undefined ? {} : { topP }));
+    expect(sent.map(({ headers }) => headers.get('anthropic-version'))).toEqual([old, latest]);
+  });
+
   it('keeps the schema of a final answer, and other fields of the body', async () => {
     const output = { name: 'answer', schema: { type: 'object' } };
     const extraBody = {

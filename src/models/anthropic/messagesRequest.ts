@@ -7,6 +7,7 @@ import { flag, isObject, number, type Validator } from '../../validation.ts';
 import type { ModelRequest } from '../model.ts';
 import { unwritableRequest } from '../wire/httpErrors.ts';
 import { wireParameters } from '../wire/toolSchema.ts';
+import type { RequestBody } from '../wire/vendorConnection.ts';
 import { isRecord } from '../wire/wireJson.ts';
 import { CACHED, cachedMessages, wireMessages } from './messagesContent.ts';
 
@@ -72,12 +73,12 @@ const objectIn = (body: MessagesOptions['extraBody'], field: string): Fields => 
   return isRecord(value) ? (value as Fields) : {};
 };
 
-/** Returns the JSON text. Throws ModelError bad-request if the request contains something that JSON cannot represent. */
+/** Returns the JSON text, and the version of the API that it needs. Throws ModelError bad-request if the request contains something that JSON cannot represent. */
 export function messagesBody(
   request: ModelRequest,
   modelName: string,
   options: MessagesOptions & { maxOutputTokens?: number },
-): string {
+): RequestBody {
   const { extraBody, cache = true } = options;
   const limit = request.maxOutputTokens ?? options.maxOutputTokens ?? defaultLimit(modelName);
   const tools = wireTools(request, options);
@@ -97,12 +98,18 @@ export function messagesBody(
     ...outputField(request, options),
     stream: true,
   };
+  const isSampled = SAMPLING.some((field) => field in body);
   try {
-    return JSON.stringify(body);
+    return { text: JSON.stringify(body), ...(isSampled && { headers: { [VERSION_HEADER]: SAMPLING_VERSION } }) };
   } catch (cause) {
     throw unwritableRequest(cause);
   }
 }
+
+export const VERSION_HEADER = 'anthropic-version';
+/** Later versions of the API refuse these fields for every model. This version accepts them for older models. */
+const SAMPLING = ['temperature', 'top_p', 'top_k'];
+const SAMPLING_VERSION = '2023-06-01';
 
 const textBlock = (text: string, marks: object) => ({ type: 'text', text, ...marks });
 

@@ -44,7 +44,7 @@ export function openai(modelName: string, options: OpenAIOptions = {}): Model {
   const stream: Model['stream'] = (request, { signal, [WRITTEN]: written }) =>
     httpStream(
       connection.call(
-        () => bodyOf(request, written),
+        () => ({ text: bodyOf(request, written) }),
         (write) => new ChatReply(write, { model: modelName, server, secrets: connection.secrets }),
       ),
       signal,

@@ -34,7 +34,7 @@ export function openaiResponses(modelName: string, options: OpenAIResponsesOptio
   const stream: Model['stream'] = (request, { signal }) =>
     httpStream(
       connection.call(
-        () => responsesBody(request, modelName, options),
+        () => ({ text: responsesBody(request, modelName, options) }),
         (write) => new ResponsesReply(write, { provider, secrets }),
       ),
       signal,

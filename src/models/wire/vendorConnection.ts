@@ -72,11 +72,17 @@ export interface PreparedRequest {
   readonly headers: Headers;
 }
 
+/** The JSON text of a request, with headers that replace the prepared ones. */
+export interface RequestBody {
+  readonly text: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 export interface Connection {
   readonly baseURL: string;
   readonly secrets: readonly string[];
   /** Makes a call. `body` is called when the request is sent, `reply` makes the reader of its answer. */
-  call(body: () => string, reply: HttpCall['reply']): HttpCall;
+  call(body: () => RequestBody, reply: HttpCall['reply']): HttpCall;
 }
 
 interface ConnectionParts {
@@ -100,12 +106,20 @@ export function vendorConnection({ baseURL, secrets, advice, fetch: ownFetch, pr
       reply,
       async send(signal) {
         prepared ??= await prepare();
-        const { url, headers } = prepared;
+        const { url } = prepared;
+        const { text, headers: own } = body();
         const send = ownFetch ?? globalThis.fetch;
-        const response = await send(url, { method: 'POST', headers, body: wholeCharacters(body()), signal });
+        const headers = own ? withHeaders(prepared.headers, own) : prepared.headers;
+        const response = await send(url, { method: 'POST', headers, body: wholeCharacters(text), signal });
         if (response.status === 401) prepared = undefined;
         return response;
       },
     }),
   };
+}
+
+function withHeaders(headers: Headers, own: Readonly<Record<string, string>>): Headers {
+  const all = new Headers(headers);
+  for (const [name, value] of Object.entries(own)) all.set(name, value);
+  return all;
 }
