@@ -236,6 +236,41 @@ describe('thinking', () => {
     expect(body).not.toHaveProperty('output_config');
   });
 
+  it('of a model that binds it is dropped where the conversation before it has changed, in place of an error', async () => {
+    const thinkingOf = async (name: string, options: AnthropicOptions = {}) => {
+      const { model, sent } = modelOf([plainReply], { name, ...options });
+      await play(model, request());
+      return [sent[0]?.body.thinking, sent[0]?.headers.get('anthropic-beta')];
+    };
+    const beta = 'thinking-binding-controls-2026-08-01';
+    const dropped = { type: 'adaptive', block_binding: { prefix_mismatch_behavior: 'drop_block' } };
+    for (const name of [
+      'claude-opus-5-5',
+      'claude-fable-5.1',
+      'eu.anthropic/claude-haiku-5-5-20261001',
+      'claude-opus-6',
+    ])
+      expect([name, await thinkingOf(name)]).toEqual([name, [dropped, beta]]);
+    for (const name of [
+      'claude-opus-5',
+      'claude-opus-5-20260901',
+      'claude-sonnet-4-6',
+      'claude-3-5-haiku-latest',
+      'm-5-5',
+    ])
+      expect([name, await thinkingOf(name)]).toEqual([name, [undefined, null]]);
+    const name = 'claude-opus-5-5';
+    expect(await thinkingOf(name, { thinking: 'adaptive' })).toEqual([dropped, beta]);
+    expect(await thinkingOf(name, { thinking: false })).toEqual([{ type: 'disabled' }, null]);
+    const extraBody = { thinking: { display: 'summarized', block_binding: { prefix_mismatch_behavior: 'error' } } };
+    expect(await thinkingOf(name, { extraBody })).toEqual([{ type: 'adaptive', ...extraBody.thinking }, beta]);
+    const disabled = { thinking: { type: 'disabled' } };
+    expect(await thinkingOf(name, { extraBody: disabled })).toEqual([disabled.thinking, null]);
+    const headers = { 'Anthropic-Beta': 'mcp-client-2025-04-04' };
+    expect(await thinkingOf(name, { headers })).toEqual([dropped, `mcp-client-2025-04-04, ${beta}`]);
+    expect(await thinkingOf(name, { headers: { 'anthropic-beta': beta } })).toEqual([dropped, beta]);
+  });
+
   it('is left out of a request that forces a call, or whose limit does not exceed the budget', async () => {
     const options = { thinking: { budgetTokens: 2048 } } as const;
     const forced = await bodyOf({ ...sampling, tools, toolChoice: 'required' }, options);

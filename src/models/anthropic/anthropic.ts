@@ -10,13 +10,7 @@ import { type ClientOptions, clientValidators } from '../wire/vendorConnection.t
 import { type VendorModelOptions, vendorModel, vendorModelValidators } from '../wire/vendorModel.ts';
 import { connect } from './anthropicClient.ts';
 import { MessagesReply } from './messagesReply.ts';
-import {
-  type MessagesOptions,
-  messagesBody,
-  messagesValidators,
-  providerOf,
-  VERSION_HEADER,
-} from './messagesRequest.ts';
+import { type MessagesOptions, messagesBody, messagesValidators, providerOf } from './messagesRequest.ts';
 
 /** The options of `anthropic`. */
 export interface AnthropicOptions extends ClientOptions, MessagesOptions, VendorModelOptions {}
@@ -41,14 +35,10 @@ export function anthropic(modelName: string, options: AnthropicOptions = {}): Mo
   const connection = connect(options);
   const { secrets } = connection;
   const provider = providerOf(modelName);
-  const hasVersion = Object.keys(options.headers ?? {}).some((name) => name.toLowerCase() === VERSION_HEADER);
   const stream: Model['stream'] = (request, { signal }) =>
     httpStream(
       connection.call(
-        () => {
-          const { text, headers } = messagesBody(request, modelName, options);
-          return { text, ...(headers && !hasVersion && { headers }) };
-        },
+        () => messagesBody(request, modelName, options),
         (write) => new MessagesReply(write, { provider, secrets }),
       ),
       signal,

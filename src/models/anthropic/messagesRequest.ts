@@ -10,6 +10,7 @@ import { wireParameters } from '../wire/toolSchema.ts';
 import type { RequestBody } from '../wire/vendorConnection.ts';
 import { isRecord } from '../wire/wireJson.ts';
 import { CACHED, cachedMessages, wireMessages } from './messagesContent.ts';
+import { completedHeaders } from './requestHeaders.ts';
 
 /** Options that are sent with every request. */
 export interface MessagesOptions {
@@ -73,17 +74,17 @@ const objectIn = (body: MessagesOptions['extraBody'], field: string): Fields => 
   return isRecord(value) ? (value as Fields) : {};
 };
 
-/** Returns the JSON text, and the version of the API that it needs. Throws ModelError bad-request if the request contains something that JSON cannot represent. */
+/** Returns the JSON text and its headers. Throws ModelError bad-request if the request contains something that JSON cannot represent. */
 export function messagesBody(
   request: ModelRequest,
   modelName: string,
-  options: MessagesOptions & { maxOutputTokens?: number },
+  options: MessagesOptions & { maxOutputTokens?: number; headers?: Record<string, string> },
 ): RequestBody {
   const { extraBody, cache = true } = options;
   const limit = request.maxOutputTokens ?? options.maxOutputTokens ?? defaultLimit(modelName);
   const tools = wireTools(request, options);
   const toolChoice = tools.length > 0 ? choiceOf(request, options) : undefined;
-  const thinking = thinkingField(options, limit, toolChoice);
+  const thinking = thinkingField(options, { limit, toolChoice, isBound: isBound(modelName) });
   const messages = wireMessages(request.messages, providerOf(modelName));
   const body = {
     ...extraBody,
@@ -98,18 +99,13 @@ export function messagesBody(
     ...outputField(request, options),
     stream: true,
   };
-  const isSampled = SAMPLING.some((field) => field in body);
+  const headers = completedHeaders(body, options.headers);
   try {
-    return { text: JSON.stringify(body), ...(isSampled && { headers: { [VERSION_HEADER]: SAMPLING_VERSION } }) };
+    return { text: JSON.stringify(body), ...(headers && { headers }) };
   } catch (cause) {
     throw unwritableRequest(cause);
   }
 }
-
-export const VERSION_HEADER = 'anthropic-version';
-/** Later versions of the API refuse these fields for every model. This version accepts them for older models. */
-const SAMPLING = ['temperature', 'top_p', 'top_k'];
-const SAMPLING_VERSION = '2023-06-01';
 
 const textBlock = (text: string, marks: object) => ({ type: 'text', text, ...marks });
 
@@ -129,18 +125,39 @@ function choiceOf({ toolChoice }: ModelRequest, options: MessagesOptions): Json 
   return { type: toolChoice === 'required' ? 'any' : toolChoice };
 }
 
-/** The API refuses thinking where a call is forced, and a budget that is not below the limit. */
-function thinkingField({ thinking, extraBody }: MessagesOptions, limit: number, toolChoice: Json | undefined) {
-  if (thinking === undefined) return undefined;
-  if (thinking === false) return { type: 'disabled' };
-  if (isRecord(toolChoice) && (toolChoice.type === 'any' || toolChoice.type === 'tool')) return undefined;
-  const others = objectIn(extraBody, 'thinking');
-  if (thinking === 'adaptive') return { ...others, type: 'adaptive' };
-  if (thinking.budgetTokens >= limit) return undefined;
-  return { ...others, type: 'enabled', budget_tokens: thinking.budgetTokens };
+/** From version 5.1, a model accepts its thinking only after the same system text, tools and messages as when it thought. */
+function isBound(modelName: string): boolean {
+  const [, major = 0, minor = 0] = /claude-[a-z]+-(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/.exec(modelName) ?? [];
+  return Number(major) > 5 || (Number(major) === 5 && Number(minor) > 0);
 }
 
-const thinks = (field: ReturnType<typeof thinkingField>): boolean => field !== undefined && field.type !== 'disabled';
+/** Hooks, summaries and removed results change what comes before the thinking. The API then drops it in place of an error. */
+const DROPPED = { block_binding: { prefix_mismatch_behavior: 'drop_block' } } as const;
+
+interface ThinkingField {
+  readonly type?: Json;
+  readonly block_binding?: Json;
+}
+
+/** The API refuses thinking where a call is forced, and a budget that is not below the limit. */
+function thinkingField(
+  { thinking, extraBody }: MessagesOptions,
+  { limit, toolChoice, isBound }: { limit: number; toolChoice: Json | undefined; isBound: boolean },
+): ThinkingField | undefined {
+  if (thinking === undefined && !isBound) return undefined;
+  if (thinking === false) return { type: 'disabled' };
+  if (isRecord(toolChoice) && (toolChoice.type === 'any' || toolChoice.type === 'tool')) return undefined;
+  const own = objectIn(extraBody, 'thinking');
+  const others = isBound ? { ...DROPPED, ...own } : own;
+  // A bound model thinks adaptively unless the extra body says otherwise.
+  if (thinking === 'adaptive') return { ...others, type: 'adaptive' };
+  if (thinking === undefined)
+    return (own.type ?? 'adaptive') === 'adaptive' ? { ...others, type: 'adaptive' } : undefined;
+  if (thinking.budgetTokens >= limit) return undefined;
+  return { ...others, type: 'enabled', ...{ budget_tokens: thinking.budgetTokens } };
+}
+
+const thinks = (field: ThinkingField | undefined): boolean => field !== undefined && field.type !== 'disabled';
 
 function samplingFields(request: ModelRequest, options: MessagesOptions) {
   const temperature = request.temperature ?? options.temperature;

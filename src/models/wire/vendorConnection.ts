@@ -72,10 +72,11 @@ export interface PreparedRequest {
   readonly headers: Headers;
 }
 
-/** The JSON text of a request, with headers that replace the prepared ones. */
 export interface RequestBody {
+  /** JSON. */
   readonly text: string;
-  readonly headers?: Readonly<Record<string, string>>;
+  /** Completes the prepared headers for this request. */
+  readonly headers?: (prepared: Headers) => Headers;
 }
 
 export interface Connection {
@@ -107,19 +108,13 @@ export function vendorConnection({ baseURL, secrets, advice, fetch: ownFetch, pr
       async send(signal) {
         prepared ??= await prepare();
         const { url } = prepared;
-        const { text, headers: own } = body();
+        const { text, headers: completed } = body();
         const send = ownFetch ?? globalThis.fetch;
-        const headers = own ? withHeaders(prepared.headers, own) : prepared.headers;
+        const headers = completed ? completed(prepared.headers) : prepared.headers;
         const response = await send(url, { method: 'POST', headers, body: wholeCharacters(text), signal });
         if (response.status === 401) prepared = undefined;
         return response;
       },
     }),
   };
-}
-
-function withHeaders(headers: Headers, own: Readonly<Record<string, string>>): Headers {
-  const all = new Headers(headers);
-  for (const [name, value] of Object.entries(own)) all.set(name, value);
-  return all;
 }
