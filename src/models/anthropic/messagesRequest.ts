@@ -10,7 +10,6 @@ import { wireParameters } from '../wire/toolSchema.ts';
 import type { RequestBody } from '../wire/vendorConnection.ts';
 import { isRecord } from '../wire/wireJson.ts';
 import { CACHED, cachedMessages, wireMessages } from './messagesContent.ts';
-import { completedHeaders } from './requestHeaders.ts';
 
 /** Options that are sent with every request. */
 export interface MessagesOptions {
@@ -105,6 +104,31 @@ export function messagesBody(
   } catch (cause) {
     throw unwritableRequest(cause);
   }
+}
+
+const VERSION = 'anthropic-version';
+/** Later versions of the API refuse these fields for every model. This version accepts them for older models. */
+const SAMPLING = ['temperature', 'top_p', 'top_k'];
+const SAMPLING_VERSION = '2023-06-01';
+
+const BETA = 'anthropic-beta';
+const BINDING_BETA = 'thinking-binding-controls-2026-08-01';
+
+/** Returns a function that completes the prepared headers, or undefined if they are complete. `own`: the headers of the caller. */
+function completedHeaders(
+  body: { readonly thinking?: object | undefined },
+  own: Readonly<Record<string, string>> = {},
+) {
+  const hasVersion = Object.keys(own).some((name) => name.toLowerCase() === VERSION);
+  const isSampled = !hasVersion && SAMPLING.some((field) => field in body);
+  const isBound = body.thinking !== undefined && 'block_binding' in body.thinking;
+  if (!isSampled && !isBound) return undefined;
+  return (prepared: Headers): Headers => {
+    const headers = new Headers(prepared);
+    if (isSampled) headers.set(VERSION, SAMPLING_VERSION);
+    if (isBound && !headers.get(BETA)?.includes(BINDING_BETA)) headers.append(BETA, BINDING_BETA);
+    return headers;
+  };
 }
 
 const textBlock = (text: string, marks: object) => ({ type: 'text', text, ...marks });

@@ -10,7 +10,8 @@ import { badFrame, providerError } from '../wire/httpErrors.ts';
 import { ReplyWriter } from '../wire/replyWriter.ts';
 import { parseJson } from '../wire/wireJson.ts';
 import { type ChatChunk, type ChunkReading, chunkOf, finishReason, readChunk } from './chatChunk.ts';
-import { type ChatModel, extraOfCall, ReasoningFields } from './reasoningFields.ts';
+import { extraOfCall, ReasoningFields } from './reasoningFields.ts';
+import type { ChatModel } from './serverRules.ts';
 
 export class ChatReply implements WireReply {
   readonly #writer: ReplyWriter;

@@ -15,8 +15,16 @@ import { ERROR_MARK, wireArguments, wireName } from '../wire/toolCalls.ts';
 import { wireParameters } from '../wire/toolSchema.ts';
 import { isRecord, wholeCharacters } from '../wire/wireJson.ts';
 import { namedSchema } from './answerSchema.ts';
-import { type ChatModel, callFieldsFor, fieldsFor } from './reasoningFields.ts';
-import { BETWEEN, isMistral, isMistralHost, mistralId, needsSignature, signedCalls } from './serverRules.ts';
+import { callFieldsFor, fieldsFor } from './reasoningFields.ts';
+import {
+  BETWEEN,
+  type ChatModel,
+  isMistral,
+  isMistralHost,
+  mistralId,
+  needsSignature,
+  signedCalls,
+} from './serverRules.ts';
 
 /** Options that are sent unchanged with every request. */
 export interface SentOptions {

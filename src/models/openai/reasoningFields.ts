@@ -5,8 +5,8 @@
  */
 import type { Json, Message } from '../../../machines/vocabulary.ts';
 import { isOfProvider } from '../wire/providerExtra.ts';
-import { isHostOf } from '../wire/vendorConnection.ts';
 import { isRecord, plainCopy, type WireRecord } from '../wire/wireJson.ts';
+import { type ChatModel, needsReasoning } from './serverRules.ts';
 
 interface Fields {
   [name: string]: Json;
@@ -93,11 +93,11 @@ function joinInto(item: Fields, piece: Fields): void {
   }
 }
 
-/** Returns the fields that this model needs back with the message. DeepSeek requires its field in every reply, empty or not. */
+/** Returns the fields that this model needs back with the message. */
 export function fieldsFor(message: Message, receiver: ChatModel): Fields | undefined {
   if (message.role !== 'assistant') return undefined;
   const kept = keptFields(message.extra, receiver.model);
-  return isHostOf(receiver.server, 'deepseek.com') ? { reasoning_content: '', ...kept } : kept;
+  return needsReasoning(receiver) ? { reasoning_content: '', ...kept } : kept;
 }
 
 function keptFields(extra: Json | undefined, model: string): Fields | undefined {
@@ -106,12 +106,6 @@ function keptFields(extra: Json | undefined, model: string): Fields | undefined 
   if (!isRecord(fields)) return undefined;
   const kept = NAMES.filter((name) => Object.hasOwn(fields, name)).map((name) => [name, fields[name] as Json] as const);
   return kept.length === 0 ? undefined : Object.fromEntries(kept);
-}
-
-/** The model that writes or receives a message, and the origin of its server. */
-export interface ChatModel {
-  model: string;
-  server: string;
 }
 
 /** Returns the extra of a call for the log. */

@@ -1,9 +1,14 @@
 /**
- * The rules by which Mistral's and Google's models refuse a request that others accept. Invariant: an id that has the form
- * stays unchanged, and so does a signature.
+ * The rules by which servers and models refuse a request that others accept. Invariant: an id that has the form stays
+ * unchanged, and so does a signature.
  */
 import { isHostOf } from '../wire/vendorConnection.ts';
-import type { ChatModel } from './reasoningFields.ts';
+
+/** The model that writes or receives a message, and the origin of its server. */
+export interface ChatModel {
+  model: string;
+  server: string;
+}
 
 /** This server refuses `stream_options`. It counts the tokens of every stream. */
 export const isMistralHost = (server: string): boolean => isHostOf(server, 'mistral.ai');
@@ -36,3 +41,6 @@ export function signedCalls<C extends object>(calls: readonly C[]): readonly C[]
   const [first, ...others] = calls;
   return !first || 'extra_content' in first ? calls : [{ ...first, extra_content: UNSIGNED }, ...others];
 }
+
+/** DeepSeek refuses a reply without `reasoning_content`, which may be empty. */
+export const needsReasoning = ({ server }: ChatModel): boolean => isHostOf(server, 'deepseek.com');
