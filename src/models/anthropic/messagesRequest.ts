@@ -160,6 +160,7 @@ const DROPPED = { block_binding: { prefix_mismatch_behavior: 'drop_block' } } as
 
 interface ThinkingField {
   readonly type?: Json;
+  readonly budget_tokens?: Json;
   readonly block_binding?: Json;
 }
 
@@ -178,7 +179,7 @@ function thinkingField(
   if (thinking === undefined)
     return (own.type ?? 'adaptive') === 'adaptive' ? { ...others, type: 'adaptive' } : undefined;
   if (thinking.budgetTokens >= limit) return undefined;
-  return { ...others, type: 'enabled', ...{ budget_tokens: thinking.budgetTokens } };
+  return { ...others, type: 'enabled', budget_tokens: thinking.budgetTokens };
 }
 
 const thinks = (field: ThinkingField | undefined): boolean => field !== undefined && field.type !== 'disabled';
