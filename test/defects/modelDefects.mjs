@@ -233,7 +233,7 @@ export const models = [
     id: 'thinking-without-signature',
     about: 'thinking that was cut before its signature goes back',
     witness: 'test/models/anthropicReply.test.ts',
-    edits: [["return block.signature === ''", "return block.thinking === ''"]],
+    edits: [["if (block.signature === '' && isSigned)", "if (block.thinking === '' && isSigned)"]],
   },
   {
     id: 'cache-not-counted',
@@ -263,7 +263,7 @@ export const models = [
     id: 'items-in-order-of-arrival',
     about: 'items of the Responses API go back in the order in which they ended',
     witness: 'test/models/wireOrders.test.ts',
-    edits: [['[...this.#items].sort(([a], [b]) => a - b).map(', '[...this.#items].map(']],
+    edits: [['[...this.#items].sort(([a], [b]) => a - b).flatMap(', '[...this.#items].flatMap(']],
   },
   {
     id: 'fallback-cannot-see-the-request',
