@@ -201,6 +201,45 @@ describe('a story in moves', () => {
   });
 });
 
+describe('the end of a story', () => {
+  const play = (...script: Move[]): Promise<PathOutcome> => runScript(new Bank().agent(), script);
+  const waits = [send, calls(['transfer', rent])];
+
+  it('is that of the last run in the log: a cancel ends the run that waits', async () => {
+    const { path, result } = await play(...waits, { do: 'cancel' });
+    expect(path.name).toMatch(/, it is cancelled: interrupted \(cancelled\)$/);
+    expect([path.ends, result.termination, result.reason, result.pending]).toEqual([
+      ...['Cancelled', 'Cancelled', 'interrupted'],
+      [],
+    ]);
+  });
+
+  it('is that of the run that waits, where a message behind it never began', async () => {
+    const { path, result } = await play(...waits, { do: 'followUp' });
+    expect([path.ends, result.termination, result.reason, result.subtype]).toEqual([
+      ...['Suspended', 'Suspended', null, 'suspended'],
+    ]);
+    expect(path.name).toMatch(/: waiting$/);
+  });
+
+  it('is in the log of a process that has died', async () => {
+    const waiting = await play(...waits, { do: 'crash' });
+    expect(waiting.path.ends).toBe('crashed');
+    expect(waiting.result).toMatchObject({ termination: 'Suspended', reason: null, subtype: 'suspended', turns: 1 });
+    expect(waiting.result.pending.map(({ callId }) => callId)).toEqual(['call1']);
+    const answered = await play(send, answer, { do: 'crash' });
+    expect(answered.result).toMatchObject({ termination: 'NaturalEnd', reason: 'completed', text: 'done' });
+    const cutOff = await play(send, calls(['balance', {}]), { do: 'crash' });
+    expect(cutOff.result).toMatchObject({ termination: 'Cancelled', cause: 'crash', reason: 'interrupted' });
+    expect(cutOff.result.calls).toMatchObject([{ callId: 'call1', name: 'balance' }]);
+  });
+
+  it('has nothing done where nothing began', async () => {
+    expect((await play({ do: 'resume' })).result.termination).toBe('NaturalEnd');
+    expect((await play({ do: 'crash' })).result).toMatchObject({ termination: 'Cancelled', cause: 'crash' });
+  });
+});
+
 describe('a story fails with', () => {
   const tool = (changes: object) =>
     defineTool({ name: 'act', description: '', parameters: z.object({}), execute: () => 'done', ...changes } as never);

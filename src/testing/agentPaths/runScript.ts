@@ -62,9 +62,8 @@ export async function play(make: MakeAgent, script: readonly Move[], options: Pl
     throw explained(error, ownFailures(run.lastLog).map(failureText));
   }
   const { log, pending } = run;
-  const standing = run.standing;
   await run.end(abortMs);
-  const result = run.result ?? cutOff(log, standing.status === 'waiting' ? [...pending] : []);
+  const result = (await run.resultAtEnd()) ?? NEVER_BEGUN;
   return { run, result, pending, log };
 }
 
@@ -108,23 +107,11 @@ function resultFaults(log: readonly LogEntry[]): string[] {
   return faults;
 }
 
-/** The last move was a crash, so no run of the current process has ended. */
-function cutOff(log: readonly LogEntry[], pending: PendingCall[]): RunResult {
-  const turns = log.filter(({ type }) => type === 'model-reply').length;
-  const last = log.filter(({ runId }) => runId !== null).at(-1);
-  return {
-    ...{ runId: last?.runId ?? '', termination: pending.length > 0 ? 'Suspended' : 'Cancelled', cause: 'crash' },
-    ...{
-      reason: 'interrupted',
-      subtype: 'error_during_execution',
-      text: '',
-      turns,
-      usage: zeroUsage.usage,
-      costUsd: null,
-    },
-    ...{ pending, calls: [] },
-  };
-}
+/** The result of a story in which the process died before any run. */
+const NEVER_BEGUN: RunResult = {
+  ...{ runId: '', termination: 'Cancelled', cause: 'crash', reason: 'interrupted', subtype: 'error_during_execution' },
+  ...{ text: '', turns: 0, usage: zeroUsage.usage, costUsd: 0, pending: [], calls: [] },
+};
 
 export const endOf = (script: readonly Move[], result: RunResult): Termination | 'crashed' =>
   script.at(-1)?.do === 'crash' ? 'crashed' : result.termination;

@@ -4,7 +4,7 @@
  */
 import type { LogEntry, PendingCall } from '../../../machines/internal.ts';
 import type { Agent } from '../../agent.ts';
-import type { Conversation } from '../../conversation/conversation.ts';
+import { type Conversation, openRun } from '../../conversation/conversation.ts';
 import type { Run, RunResult } from '../../conversation/run.ts';
 import { ConfigurationError } from '../../errors.ts';
 import { duringOf, filling, inWords, type Move, type MoveOf, toolNames } from '../../scripts/moves.ts';
@@ -74,6 +74,8 @@ export class ScriptRun {
   #agent: Agent | undefined;
   #conversation: Conversation | undefined;
   #lastResult: RunResult | undefined;
+  /** The results of the runs that have ended in this process, by id. */
+  #results = new Map<string, RunResult>();
   /** The signals of the messages of this process, in the order in which they were sent. */
   #signals: AbortController[] = [];
   /** The ids in the log when this process opened it. */
@@ -184,6 +186,20 @@ export class ScriptRun {
   }
 
   /**
+   * The result of the last run that began, or that of a `resume()` which began none. A closed conversation gives it too.
+   */
+  async resultAtEnd(): Promise<RunResult | undefined> {
+    const { log } = this;
+    const begun = log.filter(({ type }) => type === 'run-started' || type === 'run-resumed').at(-1)?.runId ?? undefined;
+    if (begun === undefined) return this.#lastResult;
+    const result = this.#results.get(begun);
+    const isStopped = log.some(({ type, runId }) => type === 'run-stop' && runId === begun);
+    // A run that waits may be cancelled later. Only the log has its end then.
+    if (result && (result.termination !== 'Suspended' || !isStopped)) return result;
+    return openRun(this.conversation, begun).result;
+  }
+
+  /**
    * Closes the agent and ends everything that still runs. Rejects if that takes too long, or if timers remain for
    * longer than `timersMs`.
    */
@@ -265,7 +281,9 @@ export class ScriptRun {
   #follow(run: Run): void {
     const agent = this.#agent;
     void run.result.then((result) => {
-      if (agent === this.#agent) this.#lastResult = result;
+      if (agent !== this.#agent) return;
+      this.#lastResult = result;
+      this.#results.set(result.runId, result);
     });
   }
 
@@ -288,6 +306,7 @@ export class ScriptRun {
     this.world.crash();
     this.#signals = [];
     this.#lastResult = undefined;
+    this.#results = new Map();
     await this.begin();
   }
 
