@@ -242,14 +242,19 @@ export function scriptOf(entries: readonly LogEntry[]): readonly Move[] {
   return telling.moves;
 }
 
-/** Returns a word for the end of the log. */
-function endOfLog(entries: readonly LogEntry[]): string {
-  const last = entries.filter(({ type }) => type === 'run-stop' || type === 'run-suspended').at(-1);
-  if (last?.type === 'run-stop') {
-    const { reason, cause } = last;
-    return cause === undefined || cause === 'end_turn' ? reason : `${reason} (${cause})`;
-  }
-  return last ? 'waiting' : 'open';
+type RunEnd = Entry<'run-stop' | 'run-suspended'>;
+
+/** Returns the end of the last run of the log, or undefined if it has none. */
+export function endOfLastRun(entries: readonly LogEntry[]): RunEnd | undefined {
+  const bounds = entries.filter(({ type }) => type.startsWith('run-'));
+  const last = bounds.at(-1);
+  return last?.type === 'run-stop' || last?.type === 'run-suspended' ? last : undefined;
+}
+
+function endInWords(end: RunEnd | undefined): string {
+  if (end?.type !== 'run-stop') return end ? 'waiting' : 'open';
+  const { reason, cause } = end;
+  return cause === undefined || cause === 'end_turn' ? reason : `${reason} (${cause})`;
 }
 
 const quoted = (text: string): string =>
@@ -276,9 +281,10 @@ function literal(value: Json | undefined): string {
 export function testOf(entries: readonly LogEntry[]): string {
   const read = storyEntries(entries);
   const script = scriptOf(read);
-  const ends = endOfLog(read);
-  const reason = read.flatMap((entry) => (entry.type === 'run-stop' ? [entry.reason] : [])).at(-1) ?? null;
-  const isOver = !ends.startsWith('waiting') && ends !== 'open';
+  const end = endOfLastRun(read);
+  // `runScript` interrupts a run that is still active after the last move.
+  const reason = end?.type === 'run-stop' ? end.reason : 'interrupted';
+  const isWaiting = end?.type === 'run-suspended';
   const secret = JSON.stringify(script).includes('[redacted]');
   return [
     "import { expect, it } from 'vitest';",
@@ -287,11 +293,11 @@ export function testOf(entries: readonly LogEntry[]): string {
     "import { agent } from './agent.ts';",
     '',
     ...(secret ? ['// [redacted] stands for a secret that the log does not hold: fill in a value.'] : []),
-    `it(${quoted(sentenceOf(script, ends))}, async () => {`,
+    `it(${quoted(sentenceOf(script, endInWords(end)))}, async () => {`,
     '  const { result } = await runScript(agent, [',
     ...script.map((move) => `    ${literal(move as unknown as Json)},`),
     '  ]);',
-    isOver ? `  expect(result.reason).toBe(${literal(reason)});` : "  expect(result.termination).toBe('Suspended');",
+    isWaiting ? "  expect(result.termination).toBe('Suspended');" : `  expect(result.reason).toBe(${literal(reason)});`,
     '});',
     '',
   ].join('\n');

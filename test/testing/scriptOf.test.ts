@@ -210,3 +210,26 @@ it('the model calls transfer({"to":"O\\'Neil","euros":900}), transfer is approve
 });
 `);
 });
+
+describe('a test made of a log expects what runScript gives for its moves', () => {
+  const ends: Record<string, [script: Move[], expected: string]> = {
+    'a wait': [[send, transfer(900)], "result.termination).toBe('Suspended')"],
+    'a wait with a message behind it': [
+      [send, transfer(900), { do: 'followUp', text: 'and?' }],
+      "result.termination).toBe('Suspended')",
+    ],
+    'a wait that was cancelled': [[send, transfer(900), { do: 'cancel' }], "result.reason).toBe('interrupted')"],
+    'a run that is active': [[send, transfer(1)], "result.reason).toBe('interrupted')"],
+    'a run that is active after one that ended': [
+      [send, done, { do: 'send', text: 'again' }],
+      "result.reason).toBe('interrupted')",
+    ],
+    'a process that died': [[send, transfer(1), { do: 'crash' }], "result.reason).toBe('interrupted')"],
+  };
+  it.each(Object.entries(ends))('%s', async (_, [script, expected]) => {
+    const { log } = await runScript(new Bank().agent(), script);
+    expect(testOf(log)).toContain(`expect(${expected};`);
+    const { result } = await runScript(new Bank().agent(), scriptOf(log));
+    expect(expected).toContain(expected.includes('reason') ? `'${result.reason}'` : `'${result.termination}'`);
+  });
+});
