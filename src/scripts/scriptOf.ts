@@ -251,7 +251,8 @@ export function endOfLastRun(entries: readonly LogEntry[]): RunEnd | undefined {
   return last?.type === 'run-stop' || last?.type === 'run-suspended' ? last : undefined;
 }
 
-function endInWords(end: RunEnd | undefined): string {
+/** Returns how a run ended, in words. */
+export function endInWords(end: RunEnd | undefined): string {
   if (end?.type !== 'run-stop') return end ? 'waiting' : 'open';
   const { reason, cause } = end;
   return cause === undefined || cause === 'end_turn' ? reason : `${reason} (${cause})`;

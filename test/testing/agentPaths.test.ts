@@ -171,3 +171,38 @@ it('an agent without tools has cases too', async () => {
   expect(await failuresOf(paths)).toEqual([]);
   expect(paths.cases.length).toBeGreaterThan(8);
 });
+
+it('each case ends as it says: stopped by a limit or the time, ended by a plugin, cancelled while it waits, or still active', async () => {
+  const { transfer } = new Bank();
+  const enough: Plugin = {
+    name: 'enough',
+    beforeInference: ({ turn }) => (turn > 0 ? { terminate: 'enough' } : undefined),
+  };
+  const limits = { turns: 1, runMs: 60_000 };
+  const agents = [
+    { policies: { limits } },
+    { plugins: [enough], policies: { onEmptyReply: 'retry' as const } },
+    { tools: [transfer] },
+  ];
+  const ends = new Set<string>();
+  for (const options of agents) {
+    const { cases } = await agentPaths((world) => createAgent({ ...options, ...world }), {
+      bounds,
+      examples: options.tools ? { transfer: [{ args: { to: 'landlord', euros: 900 } }] } : {},
+    });
+    for (const path of cases) {
+      const { result } = await path.run();
+      if (path.ends !== 'crashed') expect(result.termination, path.name).toBe(path.ends);
+      ends.add(`${path.ends} ${result.cause ?? ''}`);
+    }
+  }
+  expect([...ends]).toEqual(
+    expect.arrayContaining([
+      'Stopped max_turns',
+      'Cancelled timeout',
+      'PluginRequested enough',
+      'Cancelled cancelled',
+      'Suspended ',
+    ]),
+  );
+});

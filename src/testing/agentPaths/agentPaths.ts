@@ -3,8 +3,9 @@
  * each case is replayed on the charts first, then runs on the real runtime with the real tools. The same agent gives
  * the same cases.
  */
-import type { Completion, EffectRequest, LogEntry } from '../../../machines/internal.ts';
+import { type Completion, type EffectRequest, type LogEntry, outputInLog } from '../../../machines/internal.ts';
 import { inWords, type Move, sentenceOf, toolNames } from '../../scripts/moves.ts';
+import { endInWords, endOfLastRun } from '../../scripts/scriptOf.ts';
 import { ChangedAnswers, explained } from './failureCauses.ts';
 import type { AgentPath, AgentPathsOptions, PathOutcome } from './pathOptions.ts';
 import { checkPathsOptions } from './pathOptions.ts';
@@ -140,9 +141,9 @@ class Generation {
     const standings = [prediction.standing];
     prediction.tell(script, made, () => void standings.push(prediction.standing));
     const course = courseOf(prediction.entries);
-    const last = prediction.entries.filter(({ type }) => type === 'run-stop' || type === 'run-suspended').at(-1);
+    const end = endOfCourse(prediction.entries, script);
     prediction.stop();
-    return { script, made, standings, course, ...endOfCourse(last, script) };
+    return { script, made, standings, course, ...end };
   }
 
   #named(name: string): string {
@@ -195,13 +196,12 @@ class Generation {
 const behavioursOf = (word: readonly Step[], kinds: readonly Behaviour[]): Behaviour[] =>
   word.flatMap((step) => step.kinds.flatMap((kind) => kinds[kind] ?? []));
 
-function endOfCourse(last: LogEntry | undefined, script: readonly Move[]): Pick<Predicted, 'end' | 'ends'> {
+function endOfCourse(entries: readonly LogEntry[], script: readonly Move[]): Pick<Predicted, 'end' | 'ends'> {
   if (script.at(-1)?.do === 'crash') return { end: 'crashed', ends: 'crashed' };
-  if (last?.type !== 'run-stop') return { end: 'waiting', ends: 'Suspended' };
-  const { reason, cause } = last;
-  const ends = reason === 'completed' ? 'NaturalEnd' : reason === 'error' ? 'Error' : 'Cancelled';
-  const says = cause !== undefined && cause !== 'end_turn';
-  return { end: says ? `${reason} (${cause})` : reason, ends };
+  const last = endOfLastRun(entries);
+  // The close of the agent interrupts a run that is still active.
+  if (!last) return { end: 'interrupted (cancelled)', ends: 'Cancelled' };
+  return { end: endInWords(last), ends: outputInLog('', [last]).termination };
 }
 
 function stands(
