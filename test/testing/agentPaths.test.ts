@@ -1,7 +1,7 @@
 /** Cases generated for a user's own agent: healthy agents pass them all, and their verdicts are found without a hint. */
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
-import { createAgent, defineTool, type Plugin } from '../../src/index.ts';
+import { createAgent, defineTool, type Plugin, toolResult } from '../../src/index.ts';
 import { type AgentPaths, type AgentPathsOptions, type AgentWorld, agentPaths } from '../../src/testing/index.ts';
 import { proves } from '../support/tier.ts';
 import { Bank } from './sampleAgents.ts';
@@ -205,4 +205,27 @@ it('each case ends as it says: stopped by a limit or the time, ended by a plugin
       'Suspended ',
     ]),
   );
+});
+
+it('a time limit is used up by the move that says so alone, also for a request that is continued', async () => {
+  const slow = defineTool({
+    name: 'slow',
+    description: 'Sleeps, then waits for an answer.',
+    parameters: z.object({}),
+    execute: async (_, { sleep, decision }) => {
+      await sleep(4_000);
+      return decision ? 'done' : toolResult.pending({ reason: 'form' });
+    },
+  });
+  const { transfer } = new Bank();
+  for (const tools of [[slow], [transfer]]) {
+    const paths = await agentPaths(
+      (world) => createAgent({ tools, policies: { limits: { runMs: 5_000 } }, ...world }),
+      {
+        examples: tools.includes(transfer) ? { transfer: [{ args: { to: 'landlord', euros: 900 } }] } : {},
+      },
+    );
+    expect(await failuresOf(paths)).toEqual([]);
+    expect(paths.cases.map(({ name }) => name)).toContainEqual(expect.stringContaining('the time is up'));
+  }
 });

@@ -13,6 +13,7 @@ import {
   sizeOfTranscript,
   type Transcript,
 } from '../../../../machines/internal.ts';
+import { isTimeUp } from '../cycleTime.ts';
 
 /** A conversation contains more characters than this only if a message fills the window, or a result is very long. */
 const FEW = 100_000;
@@ -30,12 +31,19 @@ export class PredictedLog {
   #transcribed = 0;
   /** The log contains a message that fills the window, or a very long result. */
   #isFilled: boolean;
+  #isTimeUp: boolean;
 
   /** A copy continues independently. */
   constructor(from?: PredictedLog) {
     this.logState = from ? copyOf(from.logState) : emptyLogState();
     this.entries = from ? [...from.entries] : [];
     this.#isFilled = from ? from.#isFilled : false;
+    this.#isTimeUp = from ? from.#isTimeUp : false;
+  }
+
+  /** The last request has used up the time that `limits.runMs` gives. */
+  get isTimeUp(): boolean {
+    return this.#isTimeUp;
   }
 
   get transcript(): Transcript {
@@ -72,6 +80,7 @@ export class PredictedLog {
     this.entries.push(entry);
     if ('content' in entry)
       this.#isFilled ||= entry.content.some((part) => part.type === 'text' && part.text.length > FEW);
+    this.#isTimeUp = isTimeUp(this.#isTimeUp, entry);
     applyEntry(this.logState, entry);
   }
 }

@@ -361,7 +361,8 @@ export class Prediction {
     for (let step = 0; step < STEPS_MAX; step++) {
       this.#fold();
       const { next, isHeld } = nextByItself(this.requests, during);
-      if (next) {
+      if (this.log.isTimeUp && this.hasDeadline) this.#do({ do: 'deadline' }, []);
+      else if (next) {
         if (isLast && this.#looks) this.#pass(next);
         this.#journal.answer(next, this.#ownAnswer(next));
       } else if (isHeld || !this.#ring()) return;

@@ -65,7 +65,7 @@ export class SituationKeys {
       stand,
       requests.map(({ kind }) => kind).sort(),
       logState.queue.map(({ kind }) => kind),
-      ...[isResumable, unsettled, log.fill, answered],
+      ...[isResumable && log.isTimeUp, isResumable, unsettled, log.fill, answered],
       this.#isExact || mayCall ? spent : leftOf(spent, isOver),
       passages,
       next.map(({ move }) => move),

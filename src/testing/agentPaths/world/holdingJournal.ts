@@ -23,8 +23,10 @@ export interface HoldingOptions {
   holds(request: EffectRequest): boolean;
   /** Something happened. */
   stirred(): void;
-  /** Called around the start of an effect. */
-  starting(request: EffectRequest, start: () => void): void;
+  /** Called around the start of an effect, which may start another request in its place. */
+  starting(request: EffectRequest, start: (request: EffectRequest) => void): void;
+  /** Called before entries are appended. */
+  appending(entries: readonly NewEntry[]): void;
   /** Receives every delivered answer. */
   answered(request: EffectRequest, completion: Completion): void;
 }
@@ -58,6 +60,7 @@ export class HoldingJournal implements Journal {
   append(entries: readonly NewEntry[], at: number, carried: boolean): void | Promise<void> {
     if (!this.#options.lives()) return new Promise(() => undefined);
     this.#options.stirred();
+    this.#options.appending(entries);
     return this.#embedded.append(entries, at, carried);
   }
 
@@ -66,7 +69,7 @@ export class HoldingJournal implements Journal {
     this.#options.stirred();
     const isWatched = !REPORT_KINDS.has(request.kind) && request.kind !== 'commit';
     if (isWatched || this.#options.holds(request)) this.open.set(request.id, request);
-    this.#options.starting(request, () => this.#embedded.start(request));
+    this.#options.starting(request, (started) => this.#embedded.start(started));
   }
 
   drop(prefix: string): void {

@@ -10,6 +10,7 @@ import type { During } from '../../../scripts/moves.ts';
 import type { LogStore } from '../../../stores/logStore.ts';
 import { AgentProcesses, SurvivingStore } from '../../world/agentProcesses.ts';
 import type { AgentWorld } from '../../world/agentWorld.ts';
+import { isTimeUp } from '../cycleTime.ts';
 import { isDuring } from '../search/callBehaviour.ts';
 import { coveredBy } from '../search/takenTransitions.ts';
 import { HeldModel } from './heldModel.ts';
@@ -53,6 +54,8 @@ export class TestWorld extends AgentProcesses {
   /** Conversations with a starting model call, in order. */
   #asking: string[] = [];
   #during: During | undefined;
+  /** The request under test has used up the time that `limits.runMs` gives. */
+  #isTimeUp = false;
   #stirs = 0;
 
   constructor(options: TestWorldOptions) {
@@ -193,6 +196,9 @@ export class TestWorld extends AgentProcesses {
       holds: (request) => isTested && this.#during !== undefined && isDuring(request, this.#during),
       stirred: () => this.#stir(),
       starting: (request, start) => this.#starting(id, request, start),
+      appending: (entries) => {
+        if (isTested) this.#isTimeUp = entries.reduce(isTimeUp, this.#isTimeUp);
+      },
       answered: (request, completion) => {
         if (isTested) this.#options.answered?.(request, completion);
       },
@@ -201,10 +207,13 @@ export class TestWorld extends AgentProcesses {
     return journal;
   }
 
-  #starting(id: string, request: EffectRequest, start: () => void): void {
+  #starting(id: string, request: EffectRequest, start: (request: EffectRequest) => void): void {
     if (asksModel(request)) this.#asking.push(id);
-    if (request.kind !== 'timer') return start();
-    this.clock.as(request.ofCycle ? 'deadline' : 'retry', start);
+    if (request.kind !== 'timer') return start(request);
+    if (!request.ofCycle) return this.clock.as('retry', () => start(request));
+    // The clock has moved for other waits too, which the journal counts.
+    const ms = id === TESTED && this.#isTimeUp ? 0 : request.ms + this.clock.elapsedMs;
+    this.clock.as('deadline', () => start({ ...request, ms }));
   }
 
   #ownStore(): LogStore {
