@@ -370,3 +370,16 @@ describe.each([
     expect(() => make(agentWith([]).agent, {} as never)).toThrow(`${name} needs authorize`);
   });
 });
+
+it('a wrapper of an agent with its four methods alone answers pages of both protocols', async () => {
+  const wrapped = (text: string) => {
+    const { agent } = agentWith([text]);
+    const [open, list, run, close] = [agent.open, agent.list, agent.run, agent.close].map((each) => each.bind(agent));
+    return { open, list, run, close } as typeof agent;
+  };
+  const client = page(agUiHandler(wrapped('one'), { authorize }));
+  client.messages = [{ id: 'm1', role: 'user', content: 'hi' }];
+  const { newMessages } = await client.runAgent();
+  expect(newMessages.map(({ content }) => content)).toEqual(['one']);
+  expect(await chat(uiMessageHandler(wrapped('two'), { authorize })).send('hi')).toContain('two');
+});

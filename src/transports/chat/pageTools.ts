@@ -71,8 +71,10 @@ class PageToolbox extends Toolbox {
   }
 }
 
-/** Conversations that the agent opens from now on can take tools of pages. */
-export function acceptPageTools({ profile: { toolbox } }: Agent): void {
+/** Conversations that the agent opens from now on can take tools of pages. A wrapper of an agent may have no profile, and takes none. */
+export function acceptPageTools({ profile }: Partial<Agent>): void {
+  if (!profile) return;
+  const { toolbox } = profile;
   toolbox.ofConversation = () => new PageToolbox(toolbox.specs.flatMap(({ name }) => toolbox.find(name) ?? []));
 }
 
