@@ -3,6 +3,7 @@
  * reaches no other conversation, and cannot distinguish one from a missing one.
  */
 import type { Agent } from '../agent.ts';
+import { RunchartError } from '../errors.ts';
 import type { ConversationInfo, ListOptions } from '../stores/logStore.ts';
 import { codeOf, malformed } from './clientActs.ts';
 import { endConversation } from './followed/eitherConversation.ts';
@@ -49,12 +50,17 @@ export async function listPage(agent: Agent, { searchParams }: URL, caller: Call
 /** The number of attempts at a deletion, if somebody opens the conversation in the meantime. */
 const ATTEMPTS = 5;
 
-/** Cancels the current work, then deletes the conversation with its sub-agents. Rejects with RunchartError `not_found`. */
+/**
+ * Cancels the current work, then deletes the conversation with its sub-agents. Rejects with RunchartError `not_found`, and
+ * with `method` for a wrapper of an agent, which may have no profile.
+ */
 export async function deleteConversation(
   agent: Agent,
   sessions: Sessions,
   { id, caller: { owner } }: { id: string; caller: Caller },
 ): Promise<void> {
+  const { profile }: Partial<Agent> = agent;
+  if (!profile) throw new RunchartError('method', 'this agent has no store from which it could delete a conversation');
   for (let attempt = 1; ; attempt += 1) {
     const conversation = await sessions.acquire(id, { existing: true, owner });
     try {
@@ -63,7 +69,7 @@ export async function deleteConversation(
       sessions.release(conversation);
     }
     try {
-      return await agent.profile.store.delete(id);
+      return await profile.store.delete(id);
     } catch (error) {
       if (codeOf(error) !== 'session_busy' || attempt === ATTEMPTS) throw error;
     }

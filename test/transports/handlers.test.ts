@@ -433,3 +433,17 @@ describe('a failure', () => {
     },
   );
 });
+
+it('a wrapper of an agent without a profile deletes no conversation, and its work goes on', async () => {
+  const { wait, goOn } = gate();
+  const agent = createAgent({ model: scripted([during(() => wait, 'done')]) });
+  const wrapper = { open: agent.open.bind(agent), list: agent.list.bind(agent) } as typeof agent;
+  const handler = createHandlers(wrapper, { authorize: () => true });
+  const conversation = await agent.open('a');
+  const run = conversation.send('hi');
+  const deleted = await handler(new Request('http://here/conversations/a', { method: 'DELETE' }));
+  expect([deleted.status, await deleted.json()]).toMatchObject([405, { code: 'method' }]);
+  goOn();
+  expect(await run.text).toBe('done');
+  await agent.close();
+});
