@@ -2,8 +2,12 @@
  * The public names. Invariant: a new or removed name changes this file. `vitest -u` writes it, and the commit also
  * contains a line of the changelog.
  */
+import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { entries, read, root } from '../docs/documents.ts';
 
@@ -12,6 +16,7 @@ interface Manifest {
   bin: Record<string, string>;
   files: string[];
   dependencies: Record<string, string>;
+  peerDependencies: Record<string, string>;
 }
 const manifest = JSON.parse(read('package.json')) as Manifest;
 
@@ -34,6 +39,34 @@ describe('the manifest', () => {
   it('published files exist, apart from those that the build makes', () => {
     expect(manifest.files.filter((file) => file !== 'dist' && !isThere(file))).toEqual([]);
     expect(isThere('LICENSE') && isThere('README.md')).toBe(true);
+  });
+});
+
+/** The optional packages that the types of an entry name, by entry. */
+async function namedPackages(types: string): Promise<Record<string, string[]>> {
+  const packages: Record<string, string[]> = {};
+  for (const [entry, source] of entries) {
+    const files = new Set([join(types, source.replace(/ts$/, 'd.ts'))]);
+    const named = new Set<string>();
+    for (const file of files) {
+      for (const [, name = ''] of (await readFile(file, 'utf8')).matchAll(/(?:from|import\() ?'([^']+)'/g)) {
+        if (name.startsWith('.')) files.add(join(dirname(file), name.replace(/\.[jt]s$/, '.d.ts')));
+        else if (name in manifest.peerDependencies) named.add(name);
+      }
+    }
+    if (named.size > 0) packages[entry] = [...named];
+  }
+  return packages;
+}
+
+describe('the types', () => {
+  it('of an entry are complete without optional packages, apart from those of MCP servers', async () => {
+    const types = await mkdtemp(join(tmpdir(), 'runchart-types-'));
+    const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+    const options = ['-p', join(root, 'tsconfig.build.json'), '--outDir', types, '--noCheck', '--emitDeclarationOnly'];
+    await promisify(execFile)(process.execPath, [tsc, ...options]);
+    expect(await namedPackages(types)).toEqual({ 'runchart/mcp': ['@modelcontextprotocol/client'] });
+    await rm(types, { recursive: true });
   });
 });
 

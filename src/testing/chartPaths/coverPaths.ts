@@ -2,11 +2,10 @@
  * Paths that together take every edge of a chart. Invariant: each path is first replayed with the pure transition. So
  * a projection that merges different states is detected here, and not by a test that cannot pass.
  */
-import { createRequire } from 'node:module';
-import type { AdjacencyValue, getAdjacencyMap } from '@xstate/graph';
 import type { AnyStateMachine } from 'xstate';
 import type { EventCases } from '../../../machines/internal.ts';
 import { ConfigurationError } from '../../errors.ts';
+import { adjacencyOf } from './adjacency.ts';
 import { Explorer, type Situation } from './chartExplorer.ts';
 import { withStubs } from './childStub.ts';
 import { edgeCover, type Graph, type Vertex, type Walk } from './edgeCover.ts';
@@ -27,31 +26,6 @@ const LIMIT = 100_000;
 /** The number of a path's last events that its name contains. */
 const NAMED = 5;
 type Event = { type: string };
-
-/** Loads an optional peer of the package, only when paths are generated. */
-function traversal(caller: string): typeof getAdjacencyMap {
-  try {
-    return (createRequire(import.meta.url)('@xstate/graph') as typeof import('@xstate/graph')).getAdjacencyMap;
-  } catch (cause) {
-    if ((cause as { code?: unknown }).code !== 'MODULE_NOT_FOUND') throw cause;
-    throw new ConfigurationError(`${caller} needs @xstate/graph: npm install --save-dev @xstate/graph`, { cause });
-  }
-}
-
-/** Returns the graph of any logic by the library's own traversal, or undefined if it has more edges than `limit`. */
-export function adjacencyOf<S, E>(
-  caller: string,
-  logic: { getInitialSnapshot(): S; transition(state: S, event: E): S },
-  options: { events(state: S): readonly E[]; serializeState(state: S): string; limit: number },
-): Readonly<Record<string, AdjacencyValue<S & Situation, E & Event>>> | undefined {
-  const traverse = traversal(caller);
-  try {
-    return traverse(logic as never, options as never) as never;
-  } catch (error) {
-    if (error instanceof Error && error.message.includes('limit exceeded')) return undefined;
-    throw error;
-  }
-}
 
 /** Returns paths that cover every edge. Each ends in a final state if one can be reached. Throws ConfigurationError. */
 export function coverPaths(machine: AnyStateMachine, options: CoverOptions): TestPath[] {

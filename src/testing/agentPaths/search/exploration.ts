@@ -4,7 +4,7 @@
  */
 
 import { duringOf, type Move } from '../../../scripts/moves.ts';
-import { adjacencyOf } from '../../chartPaths/coverPaths.ts';
+import { adjacencyOf } from '../../chartPaths/adjacency.ts';
 import type { AgentPathsOptions } from '../pathOptions.ts';
 import { type AgentModel, type Behaviour, kindOf } from './callBehaviour.ts';
 import { type Bounds, madeOf, NextMoves, type Step, sortOf, type Trouble } from './nextMoves.ts';
