@@ -81,6 +81,7 @@ const PARTS: Readonly<Record<ModelPart['type'], readonly string[]>> = {
   diagnostic: ['code'],
   refusal: [],
 };
+const finishReasons = choice('stop', 'tool-calls', 'length', 'content-filter', 'pause');
 
 /** Throws ConfigurationError, with the position, for an invalid reply. */
 function checkReply(place: string, scripted: unknown): void {
@@ -95,6 +96,7 @@ function checkReply(place: string, scripted: unknown): void {
     if (!isObject(part)) throw new ConfigurationError(`${name} must be an object, got ${display(part)}`);
     check(`${name}.type`, part.type ?? null, choice(...Object.keys(PARTS)));
     for (const field of PARTS[part.type as ModelPart['type']]) check(`${name}.${field}`, part[field] ?? null, text);
+    if (part.type === 'finish') check(`${name}.reason`, part.reason, finishReasons);
   }
 }
 

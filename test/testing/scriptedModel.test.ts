@@ -75,3 +75,10 @@ describe('scriptedModel', () => {
     expect(scriptedModel([], { prices, contextWindow: 1000 })).toMatchObject({ prices, contextWindow: 1000 });
   });
 });
+
+it('scriptedModel refuses a finish of an unknown reason, which a run would report as a second call', () => {
+  const parts = [{ type: 'finish', reason: 'end_turn' }] as never;
+  expect(() => scriptedModel([{ parts }])).toThrow(
+    'scriptedModel: reply 1: parts[0].reason must be one of "stop", "tool-calls", "length", "content-filter", "pause", got "end_turn"',
+  );
+});
