@@ -93,4 +93,13 @@ describe('coverPaths', () => {
     });
     expect(() => coverPaths(broken, { input: undefined, cases: {}, projection: () => null })).toThrow(TypeError);
   });
+
+  it.each([undefined, { cases }, { cases: [], projection: knocks }, { projection: knocks }])(
+    'names the options that it needs where it receives %j',
+    (options) => {
+      expect(() => coverPaths(door, options as never)).toThrow(
+        'coverPaths needs cases, an object with lists of events',
+      );
+    },
+  );
 });

@@ -5,6 +5,7 @@
 import type { AnyStateMachine } from 'xstate';
 import type { EventCases } from '../../../machines/internal.ts';
 import { ConfigurationError } from '../../errors.ts';
+import { isObject } from '../../validation.ts';
 import { adjacencyOf } from './adjacency.ts';
 import { Explorer, type Situation } from './chartExplorer.ts';
 import { withStubs } from './childStub.ts';
@@ -29,7 +30,9 @@ type Event = { type: string };
 
 /** Returns paths that cover every edge. Each ends in a final state if one can be reached. Throws ConfigurationError. */
 export function coverPaths(machine: AnyStateMachine, options: CoverOptions): TestPath[] {
-  const { input, cases, projection, limit = LIMIT } = options;
+  const { input, cases, projection, limit = LIMIT } = options ?? {};
+  if (!isObject(cases) || typeof projection !== 'function')
+    throw new ConfigurationError('coverPaths needs cases, an object with lists of events, and projection, a function');
   const explorer = new Explorer({ machine: withStubs(machine), cases, projection });
   const first = explorer.start(input);
   const graph = explore(machine.id, explorer, first, limit);
