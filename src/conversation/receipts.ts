@@ -125,7 +125,7 @@ export class Returns {
     if (!queue.some((queued) => queued.messageId === messageId)) this.#receipts.settle(messageId, 'returned');
   }
 
-  /** Takes a message off the queue again; resolves when the log contains that, or never will. */
+  /** Withdraws a queued message; resolves when the withdrawal is in the log, or cannot be logged any more. */
   async withdraw(messageId: string): Promise<void> {
     await this.#runtime
       .submit({ type: 'message.returned', messageId, why: 'cancelled' })

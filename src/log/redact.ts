@@ -44,7 +44,7 @@ function cleaned(value: unknown, clean: (text: string) => string): unknown {
   return changed ? Object.fromEntries(fields) : value;
 }
 
-/** Two keys may be alike without their secrets: the later ones get a number, so that no value is lost. */
+/** Redaction can make keys equal. The later ones get a number, so that no value is lost. */
 function freeKey(wanted: string, key: string, among: object, taken: ReadonlySet<string>): string {
   if (wanted === key) return key;
   const isFree = (name: string): boolean => !taken.has(name) && !Object.hasOwn(among, name);

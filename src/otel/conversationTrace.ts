@@ -55,7 +55,7 @@ export const ENDED_MOST = 100;
 
 const CANCELLED: SpanOutcome = { attributes: {}, error: 'cancelled' };
 
-/** Spans and metrics may fail in foreign code. There is nobody to report this to but OpenTelemetry's own diagnostics. */
+/** Spans and metrics may fail in foreign code. Only OpenTelemetry's own diagnostics can report that. */
 function guarded<T>(act: () => T): T | undefined {
   try {
     return act();
@@ -72,8 +72,8 @@ export class ConversationTrace implements WorkObserver {
   /** The runs that have begun and not ended, also those whose span could not begin. */
   readonly #begun = new Set<string>();
   /**
-   * The runs that ended last, and whether they had begun. A run begins one span, whatever comes after its end. A message that was
-   * returned may be sent again, and then its run begins.
+   * The runs that ended last, and whether they had begun. A run has one span, and later entries of it begin no second one. The
+   * run of a returned message has not begun: it begins when the message is sent again.
    */
   readonly #ended = new Map<string, { hadBegun: boolean }>();
 

@@ -37,8 +37,8 @@ export interface Refusal {
 }
 
 /**
- * The target of a path, inside the root with all links resolved. For a place outside that permissions opened, the root
- * is that place alone.
+ * The target of a path, inside the root with all links resolved. For a place outside that permissions allow, the root is
+ * only that place.
  */
 export interface Place {
   kind: 'place';

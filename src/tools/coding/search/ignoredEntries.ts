@@ -1,7 +1,7 @@
 /**
- * Leaves entries out of a walk that the `.gitignore` files of the working directory name. Rule: only files inside the working
- * directory count, and none is followed through a link. A search in a directory that is itself left out leaves nothing out, because its
- * caller named the directory.
+ * Skips the entries of a walk that the `.gitignore` files of the working directory name. Rule: only files inside the working
+ * directory count, and none is followed through a link. A search that begins in an ignored directory skips nothing, because
+ * its caller named the directory.
  */
 import { constants, type Dirent } from 'node:fs';
 import { open } from 'node:fs/promises';
