@@ -312,7 +312,7 @@ describe('a test that is made of a log', () => {
       ': waiting',
       "expect(result.termination).toBe('Suspended')",
     ],
-    [[userMessage('go')], ': open', "expect(result.termination).toBe('Suspended')"],
+    [[userMessage('go')], ': open', "expect(result.reason).toBe('interrupted')"],
   ])('expects the end of the log: %#', (log, name, expected) => {
     const text = testOf(log);
     expect(text).toContain(name);
