@@ -162,12 +162,25 @@ export function needsExactRule(unstripped: readonly ShellWord[]): boolean {
   if (command === 'xargs') return first === undefined || first.startsWith('-') || needsExactRule(args);
   if (command === 'git') return gitRunsMore(args);
   if (command === 'rg') return values.some((value) => /^--(pre|hostname-bin)/.test(value));
-  if (command === 'printf') return first?.startsWith('-v') === true;
+  if (command === 'printf') return first?.startsWith('-v') === true || setsByCount(args, hasCount);
   if (command === 'test' || command === '[') return values.some((value) => /^-[vR]$/.test(value));
   const second = values.find((value) => !value.startsWith('-'));
   if (/^(docker|podman|kubectl|nerdctl)$/.test(command)) return /^(exec|run|compose|debug)$/.test(second ?? '');
   if (/^(npm|pnpm|yarn)$/.test(command)) return /^(exec|x|dlx)$/.test(second ?? '') || values.some(movesNpm);
   return false;
+}
+
+/** The conversion of printf that sets the variable which a later word names (`printf %n PATH`). */
+const COUNT = /%[-#' +0]*(\*|\d*)(\.(\*|-?\d*))?[hjlLtz]*n/;
+const hasCount = ({ value, isLiteral }: ShellWord): boolean => isLiteral && COUNT.test(value.replaceAll('%%', ''));
+
+/** True if printf sets a variable that programs may read, where its format is one that `mayCount`. */
+export function setsByCount(args: readonly ShellWord[], mayCount: (format: ShellWord) => boolean): boolean {
+  const [format, ...words] = args[0]?.value === '--' ? args.slice(1) : args;
+  if (!format || !mayCount(format)) return false;
+  return words.some(
+    ({ value, isLiteral }) => !isLiteral || (/^[a-zA-Z_]\w*(\[|$)/.test(value) && !isHarmlessVariable(value)),
+  );
 }
 
 /** True for uses of the listed commands that set nothing which affects a later command. */

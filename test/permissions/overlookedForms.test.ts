@@ -355,6 +355,13 @@ describe('a quoted word that is computed', () => {
     },
   );
 
+  it.each(['x=%n; printf "a$x" PATH; ls', 'x=%n y=PATH; printf "a$x" "$y"; ls', 'printf "a$x" "$y"'])(
+    'it may make printf count into a variable: %s',
+    async (command) => {
+      expect(await outcome(command)).toBe('ask');
+    },
+  );
+
   it('it may be a filter of jq that reads other files', async () => {
     const command = 'x=\'import "s" as $d {search:"../ws-evil"}; $d\'; jq -n "$x"';
     expect(await outcome(command)).toBe('ask');
@@ -375,6 +382,26 @@ describe('a quoted word that is computed', () => {
   ])('it is no option in %s', async (command) => {
     expect(await outcome(command)).toBe('allow');
   });
+});
+
+describe('printf with %n, which sets the variable that a word names', () => {
+  it.each([
+    'printf %n PATH; ls',
+    "printf 'ab%n' IFS",
+    'printf -- %n PATH',
+    'printf "%-5.3ln" LD_PRELOAD',
+    'printf %n%n x PATH',
+  ])('it is asked about, also under a rule for printf: %s', async (command) => {
+    expect(await outcome(command)).toBe('ask');
+    expect(await outcome(command, { allow: ['bash(printf *)'] })).toBe('ask');
+  });
+
+  it.each(["printf '%s\\n' PATH", "printf '%%n' PATH", 'printf %bn PATH', 'printf %n', 'printf %n x'])(
+    'it only prints in %s',
+    async (command) => {
+      expect(await outcome(command)).toBe('allow');
+    },
+  );
 });
 
 describe('a text of one word that a shell runs', () => {

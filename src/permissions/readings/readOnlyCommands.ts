@@ -3,7 +3,7 @@
  * that is not on it makes the command no reading command. The result lists the words that may name files, so that the
  * caller can check these paths.
  */
-import { asksVersion, isHarmlessSet, readsIntoVariables } from '../commandForms.ts';
+import { asksVersion, isHarmlessSet, readsIntoVariables, setsByCount } from '../commandForms.ts';
 import { FILE_TEST } from '../shellSyntax.ts';
 import type { ShellWord } from '../wordExpansion.ts';
 import { READS_NOTHING, type Reading } from './reading.ts';
@@ -20,7 +20,7 @@ interface ReadingCommand {
   descends?: RegExp;
   /** The command always reads below its directories, but skips hidden files. */
   walks?: true;
-  /** With `-v` as its first word, the command sets the variable that the next word names. */
+  /** With `-v` or `%n` in its first word, the command sets the variable that a later word names. */
   setsBy?: true;
   /** A matching word makes the command's script language read files that no argument names. */
   refuses?: RegExp;
@@ -194,17 +194,19 @@ function fits(command: ReadingCommand, args: readonly ShellWord[], mayBecomeOpti
   return { ...reading, paths: isFirst ? plain.slice(1) : plain, ...(roots && roots.length > 0 && { roots }) };
 }
 
+const isComputed = ({ isLiteral }: ShellWord): boolean => !isLiteral;
+
 /** A computed word whose value may begin with a dash. A quoted word may become an option too. */
 const mayBeginWithDash = ({ value, isLiteral, isGlob }: ShellWord): boolean =>
   !isLiteral && !isGlob && !/^[\w ./:%+=@,#^]/.test(value);
 
 /**
  * True if a computed word may become an option that does more than read: `printf -v` and `test -v` run the commands in
- * an array index, `rg --pre` runs a program, and `grep -r` reads below directories.
+ * an array index, `printf %n` sets a variable, `rg --pre` runs a program, and `grep -r` reads below directories.
  */
 function becomesOption({ words, refuses, setsBy }: ReadingCommand, args: readonly ShellWord[]): boolean {
   if (words === 'tested') return args.some((word, at) => mayBeginWithDash(word) && !endsTest(args[at + 1]));
-  if (setsBy) return args.length > 1 && args.slice(0, 1).some(mayBeginWithDash);
+  if (setsBy) return (args.length > 1 && args.slice(0, 1).some(mayBeginWithDash)) || setsByCount(args, isComputed);
   if (refuses && args.some(({ isLiteral, isGlob }) => !isLiteral && !isGlob)) return true;
   const end = args.findIndex(({ value }) => value === '--');
   return words === 'afterPattern' && args.slice(0, end === -1 ? args.length : end).some(mayBeginWithDash);
