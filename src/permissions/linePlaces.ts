@@ -131,10 +131,11 @@ async function hiddenFrom({ commands }: ShellLine, searched: Searched): Promise<
     if (descends === false) continue;
     // Neither the contents of commits nor the search directories of other programs are known here.
     const roots = reading && !reading.usesGit ? await rootsOf(reading, searched) : undefined;
+    const included = reading?.included && { included: reading.included };
     for (const rule of hiding) {
       if (hiddenBy.has(command) || rule.subject.kind !== 'path') continue;
       const { pattern } = rule.subject;
-      const search = { dotted: descends === 'all', isNow };
+      const search = { dotted: descends === 'all', isNow, ...included };
       const shows =
         roots && (await Promise.all(roots.map((place) => mayShow(pattern, { ...search, ...place }, around))));
       if (shows?.some(Boolean) ?? (descends === 'all' || pattern.seesVisible)) hiddenBy.set(command, rule);

@@ -6,6 +6,7 @@ import { readdir } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { isInside } from '../tools/coding/workspace.ts';
 import type { PathPattern, PathSubject, Surroundings } from './pathRules.ts';
+import { includedAbove, includedByFiles, includesName } from './readings/includedNames.ts';
 
 const GLOB = /[*?[\]\\]/;
 const ENTRIES_MAX = 20_000;
@@ -59,6 +60,8 @@ interface Search {
   spelled?: string;
   /** The search includes names with a leading dot. */
   dotted: boolean;
+  /** The search also follows ignore files: each `!` line in them, like each of these patterns, includes such names. */
+  included?: readonly string[];
   /** No command can create files before the search, so only files that exist now count. */
   isNow: boolean;
 }
@@ -67,7 +70,7 @@ interface Search {
  * True if a search may show a file that the pattern matches. A directory that is too large to check counts as a match.
  */
 export async function mayShow(pattern: PathPattern, search: Search, around: Surroundings): Promise<boolean> {
-  const { directory, spelled = directory, dotted, isNow } = search;
+  const { directory, spelled = directory, dotted, included, isNow } = search;
   const rules = anchored(pattern, around);
   const isOnWay = (path: string): boolean => {
     const parts = partsOf(path);
@@ -76,17 +79,21 @@ export async function mayShow(pattern: PathPattern, search: Search, around: Surr
     );
   };
   if (!isOnWay(directory) && !isOnWay(spelled)) return false;
-  if (!isNow) return dotted || pattern.seesVisible || isDotted(directory, around);
+  const mayBeMade = dotted || pattern.seesVisible || isDotted(directory, around) || (included ?? []).length > 0;
+  if (!isNow && (mayBeMade || !included)) return mayBeMade;
   let entryCount = 0;
   const directories = [directory];
+  const patterns = [...(included ?? []), ...(included ? await includedAbove(directory) : [])];
+  const isSkipped = (name: string): boolean => !dotted && name.startsWith('.') && !includesName(patterns, name);
   for (let next = directories.pop(); next !== undefined; next = directories.pop()) {
     const entries = await readdir(next, { withFileTypes: true }).catch(() => []);
     entryCount += entries.length;
     if (entryCount > ENTRIES_MAX) return true;
+    if (included) patterns.push(...(await includedByFiles(next)));
     for (const entry of entries) {
       const path = join(next, entry.name);
       const byCall = join(spelled, path.slice(directory.length));
-      if ((!dotted && entry.name.startsWith('.')) || !(isOnWay(path) || isOnWay(byCall))) continue;
+      if (isSkipped(entry.name) || !(isOnWay(path) || isOnWay(byCall))) continue;
       const subject = { written: path, spelled: spelledFrom(path, around), real: path };
       if ([subject, { ...subject, spelled: byCall }].some((each) => pattern.matches(each, around, false))) return true;
       if (entry.isDirectory()) directories.push(path);

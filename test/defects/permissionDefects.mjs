@@ -325,7 +325,7 @@ export const permissions = [
     witness: 'test/permissions/readingForms.test.ts',
     edits: [
       [
-        "if ((!dotted && entry.name.startsWith('.')) || !(isOnWay(path) || isOnWay(byCall))) continue;",
+        'if (isSkipped(entry.name) || !(isOnWay(path) || isOnWay(byCall))) continue;',
         "if ((!dotted && path.includes('/.')) || !(isOnWay(path) || isOnWay(byCall))) continue;",
       ],
     ],
@@ -336,7 +336,7 @@ export const permissions = [
     witness: 'test/permissions/readingForms.test.ts',
     edits: [
       ['const search = { dotted: descends', 'const search = { ...{ isNow: true }, dotted: descends'],
-      ["=== 'all', isNow };", "=== 'all' };"],
+      ["=== 'all', isNow, ...included };", "=== 'all', ...included };"],
     ],
   },
   {

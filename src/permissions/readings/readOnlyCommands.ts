@@ -6,6 +6,7 @@
 import { asksVersion, isHarmlessSet, readsIntoVariables, setsByCount } from '../commandForms.ts';
 import { FILE_TEST } from '../shellSyntax.ts';
 import type { ShellWord } from '../wordExpansion.ts';
+import { includedBy } from './includedNames.ts';
 import { READS_NOTHING, type Reading } from './reading.ts';
 import { gitReading } from './readOnlyGit.ts';
 import { awkFiles, sedFiles } from './readOnlyScripts.ts';
@@ -18,7 +19,7 @@ interface ReadingCommand {
   wordsMax?: number;
   /** With a matching option, the command reads everything below its directory arguments. */
   descends?: RegExp;
-  /** The command always reads below its directories, but skips hidden files. */
+  /** The command always reads below its directories, but skips hidden files that nothing includes. */
   walks?: true;
   /** With `-v` or `%n` in its first word, the command sets the variable that a later word names. */
   setsBy?: true;
@@ -178,7 +179,8 @@ function fits(command: ReadingCommand, args: readonly ShellWord[], mayBecomeOpti
   const below = all ? 'all' : walks ? 'visible' : false;
   const { namesOnly = false, filesOnly = false } = command;
   const short = args.filter((word) => /^-[^-]/.test(word.value) && !plain.includes(word));
-  const reading = { options: short, descends: below, namesOnly, filesOnly, usesGit: false } as const;
+  const included = walks && { included: includedBy(args) };
+  const reading = { options: short, descends: below, namesOnly, filesOnly, usesGit: false, ...included } as const;
   // The shell lists files for a glob, even if the command ignores their names.
   const globs = plain.filter(({ isGlob }) => isGlob);
   if (words === 'none') return { ...reading, paths: globs, namesOnly: true };

@@ -8,6 +8,8 @@ export interface Reading {
   options?: readonly ShellWord[];
   /** The files below its directory arguments that the command reads: none, all, or all but hidden ones. */
   descends: false | 'all' | 'visible';
+  /** Patterns of hidden names that it reads too. If present, ignore files may include more of them. */
+  included?: readonly string[];
   /** The directories below which it reads. If absent, it may read below any of its words. */
   roots?: readonly ShellWord[];
   namesOnly: boolean;
