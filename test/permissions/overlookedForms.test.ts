@@ -355,6 +355,24 @@ describe('a quoted word that is computed', () => {
     },
   );
 
+  it.each([
+    'x=-delete; find . "$x"',
+    'find . -name a "$(echo -delete)"',
+    'x=-exec; find . "$x" rm {} +',
+    'x=-fprint; find . "$x" made',
+    'find "$x" -name a',
+    'find . -name -name "$x"',
+  ])('H-214 it may become an action of find, also under a rule for find: %s', async (command) => {
+    expect(await outcome(command, { allow: ['bash(find *)'] })).toBe('ask');
+  });
+
+  it.each(['find . -name "$x"', 'find . -type f -ipath "*$x" -print', 'find "src/$x" -name a'])(
+    'it is a value or a path in %s, so a rule for find allows it',
+    async (command) => {
+      expect(await outcome(command, { allow: ['bash(find *)'] })).toBe('allow');
+    },
+  );
+
   it.each(['x=%n; printf "a$x" PATH; ls', 'x=%n y=PATH; printf "a$x" "$y"; ls', 'printf "a$x" "$y"'])(
     'it may make printf count into a variable: %s',
     async (command) => {

@@ -23,6 +23,8 @@ interface ReadingCommand {
   walks?: true;
   /** With `-v` or `%n` in its first word, the command sets the variable that a later word names. */
   setsBy?: true;
+  /** The options that take the next word as their value. A computed word at any other place may become an action. */
+  valued?: RegExp;
   /** A matching word makes the command's script language read files that no argument names. */
   refuses?: RegExp;
   /** The command shows file names and attributes, never contents. */
@@ -115,6 +117,7 @@ const COMMANDS: { readonly [name: string]: ReadingCommand } = {
     options:
       /^-(name|iname|path|ipath|type|maxdepth|mindepth|size|mtime|mmin|newer|not|o|a|or|and|print|print0|printf|empty|H|P|regex|iregex|prune|depth|xdev|perm|user|group)$/,
     namesOnly: true,
+    valued: /^-(i?(name|path|regex)|type|(max|min)depth|size|mtime|mmin|newer|printf|perm|user|group)$/,
   },
   tree: { options: /^-[adfiLsthDprugIPCFn]+$|^--(dirsfirst|gitignore|noreport|prune)$/, namesOnly: true },
   sha256sum: { options: /^--?(b|t|tag)$/ },
@@ -204,14 +207,26 @@ const mayBeginWithDash = ({ value, isLiteral, isGlob }: ShellWord): boolean =>
 
 /**
  * True if a computed word may become an option that does more than read: `printf -v` and `test -v` run the commands in
- * an array index, `printf %n` sets a variable, `rg --pre` runs a program, and `grep -r` reads below directories.
+ * an array index, `printf %n` sets a variable, `rg --pre` runs a program, `find -delete` removes files, and
+ * `grep -r` reads below directories.
  */
-function becomesOption({ words, refuses, setsBy }: ReadingCommand, args: readonly ShellWord[]): boolean {
+function becomesOption({ words, refuses, setsBy, valued }: ReadingCommand, args: readonly ShellWord[]): boolean {
   if (words === 'tested') return args.some((word, at) => mayBeginWithDash(word) && !endsTest(args[at + 1]));
   if (setsBy) return (args.length > 1 && args.slice(0, 1).some(mayBeginWithDash)) || setsByCount(args, isComputed);
+  if (valued) return withoutValues(args, valued).some(mayBeginWithDash);
   if (refuses && args.some(({ isLiteral, isGlob }) => !isLiteral && !isGlob)) return true;
   const end = args.findIndex(({ value }) => value === '--');
   return words === 'afterPattern' && args.slice(0, end === -1 ? args.length : end).some(mayBeginWithDash);
+}
+
+/** Leaves out each word that an option takes as its value. */
+function withoutValues(args: readonly ShellWord[], valued: RegExp): ShellWord[] {
+  let isValue = false;
+  return args.filter(({ value }) => {
+    const isLeftOut = isValue;
+    isValue = !isValue && valued.test(value);
+    return !isLeftOut;
+  });
 }
 
 const TEST_OPERATOR = /^(\]|\)|[=<>]|[=!]=|-(a|o|eq|ne|lt|le|gt|ge|nt|ot|ef))$/;
