@@ -171,6 +171,9 @@ const OPERANDS: { readonly [name: string]: number } = {
   ip: 1,
   setuidgid: 1,
   's6-setuidgid': 1,
+  gosu: 1,
+  'su-exec': 1,
+  runcon: 1,
   envdir: 1,
   envuidgid: 1,
   setlock: 1,
@@ -180,6 +183,8 @@ const OPERANDS: { readonly [name: string]: number } = {
   'wait-for-it': 1,
   'wait-for-it.sh': 1,
 };
+/** A duration or another number, in every form that `timeout` reads. */
+const NUMBER = /^\s*\+?([\d.]+(e[-+]?\d+)?|0x[\da-f.]+(p[-+]?\d+)?|inf(inity)?)[smhd]?$/i;
 /** After the options of these, the command may begin at any word. */
 const ANY_WORD = /^(docker|docker-compose|podman|kubectl)$/;
 const READINGS_MAX = 100;
@@ -225,7 +230,7 @@ function innerBegins(words: readonly ShellWord[], start: number): number[] {
     if (value.startsWith('-')) continue;
     begins.push(at);
     // This word may be the value of an option, a variable or a duration; then the command begins at a later word.
-    const isOwn = words[at - 1]?.value.startsWith('-') || /^[\w.]*=|^[\d.]+[smhd]?$/.test(value);
+    const isOwn = words[at - 1]?.value.startsWith('-') || /^[\w.]*=/.test(value) || NUMBER.test(value);
     if (isOwn || ANY_WORD.test(name)) continue;
     if (operands === 0) break;
     operands -= 1;

@@ -21,6 +21,8 @@ describe('a program that starts another one', () => {
     ...['torsocks rm x', 'dumb-init rm x', 'chpst -u u rm x', 'envdir d rm x', 'eatmydata rm x', 'choom -n 0 -- rm x'],
     ...['pipenv run rm x', 'pyenv exec rm x', 'mamba run rm x', 'aws-vault exec p -- rm x', 'op run -- rm x'],
     ...['cmake -E env rm x', 'cmake -E rm x', 'nix develop -c rm x', 'docker-compose run s rm x'],
+    ...['gosu root rm x', 'su-exec root rm x', 'runcon a:b:c rm x', 'timeout 0x5 rm x', 'timeout 1e2s rm x'],
+    ...['timeout inf rm x', 'timeout +5 rm x', "timeout ' 5' rm x", 'timeout infinity git push'],
     ...['find . -exec grep x {} \\; -exec rm {} \\;', `${'env '.repeat(12)}rm x`, 'setarch -R git push'],
   ])('a deny rule applies to the other one: %s', async (command) => {
     expect(await outcome(command)).toBe('deny');
