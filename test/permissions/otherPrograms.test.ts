@@ -117,6 +117,7 @@ describe('an option or variable that names a command', () => {
     ...['split --filter=rm y', 'nc -e /bin/rm h 1', "nc -c 'rm x' h 1", "ncat --sh-exec 'rm x' h 1"],
     ...['socat - EXEC:rm', "socat - 'SYSTEM:rm x,pty'", "man -P 'rm x' ls", 'man --pager=rm ls'],
     ...['go test -exec rm .', "go build -toolexec='rm x'", 'gcc -wrapper rm,x a.c', 'fd --exec=rm', 'mapfile -C rm a'],
+    ...["tar --to-command='rm x' -xf y", 'tar --checkpoint-action=exec=rm -cf y z', 'sort --compress-program=rm y'],
     ...["nix-shell --run 'rm x'", "nodemon --exec 'rm x'", "fzf --preview 'rm x'", "hyperfine ls 'rm x'"],
     ...["tmux send-keys 'rm x' Enter", "make SHELL='rm x'", "make CC='rm x'", "bun exec 'rm x'", "at now <<< 'rm x'"],
     ...["crontab - <<< '* * * * * rm x'", "crontab - <<< '@daily rm x'", 'install -s --strip-program=rm a b'],
@@ -134,6 +135,28 @@ describe('an option or variable that names a command', () => {
   ])('it may be another command: %s', async (command) => {
     expect(await outcome(command)).toBe('allow');
   });
+});
+
+describe('the beginning of a long option, which GNU programs accept', () => {
+  it.each([
+    ...[
+      "tar --to-com='rm x' -xf y",
+      "tar -xf y --to-comm 'rm x'",
+      "tar --use-comp='rm x' -xf y",
+      "man --pag='rm x' ls",
+    ],
+    ...['tar --checkpoint-act=exec=rm -cf y z', "split --filt='rm x' y", 'sort --compress-prog=rm y', 'su --comm=rm a'],
+    ...["runuser --session-comm='rm x' a", 'install -s --strip-prog=rm a b'],
+  ])('a deny rule applies to the command in its value: %s', async (command) => {
+    expect(await outcome(command)).toBe('deny');
+  });
+
+  it.each(['tar --checkpoint=100 -cf y rm', 'sort --check y', 'split --lines=5 rm', 'tar --totals -xf rm'])(
+    'it may be another option: %s',
+    async (command) => {
+      expect(await outcome(command)).toBe('allow');
+    },
+  );
 });
 
 describe('a program in another language', () => {

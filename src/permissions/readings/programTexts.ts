@@ -22,11 +22,18 @@ const tableOf = (rows: readonly (readonly [names: string, TextOptions])[]): Tabl
 const SHELL_OPTIONS = tableOf([
   ['rsync', { letters: 'e', long: 'rsh rsync-path' }],
   ['scp sftp', { letters: 'S' }],
-  ['script su runuser sg newrole flock capsh bpftrace just vagrant', { letters: 'c', long: 'command cmd shell' }],
+  [
+    'script su runuser sg newrole flock capsh bpftrace just vagrant',
+    { letters: 'c', long: 'command cmd shell session-command' },
+  ],
   [
     'tar gtar bsdtar',
-    { letters: 'IF', long: 'use-compress-program info-script new-volume-script rsh-command rmt-command' },
+    {
+      letters: 'IF',
+      long: 'use-compress-program info-script new-volume-script rsh-command rmt-command to-command checkpoint-action',
+    },
   ],
+  ['sort', { long: 'compress-program' }],
   ['zip', { long: 'TT unzip-command' }],
   ['split', { long: 'filter' }],
   ['nc netcat ncat nc.openbsd nc.traditional', { letters: 'ec', long: 'exec sh-exec' }],
@@ -100,7 +107,7 @@ export function shellTextsOf({ words, assigned, input }: SimpleCommand): string[
     if (READS_SHELL.test(name)) texts.push(...input);
     if (name === 'crontab') texts.push(...input.flatMap(scheduled));
   }
-  const commands = texts.map((text) => text.replace(/^[|!\s]+/, ''));
+  const commands = texts.map((text) => text.replace(/^(exec=|[|!\s])+/, ''));
   return [...new Set(commands)].filter((text) => /[a-z]/i.test(text) && !SHELLS.test(baseName(text)));
 }
 
@@ -116,10 +123,13 @@ function valuesOf(reading: readonly ShellWord[], options: TextOptions | undefine
   const words = reading.slice(1);
   const { letters = '', long = '' } = options;
   const names = long.split(' ').filter((name) => name !== '');
+  // GNU programs accept the beginning of a long option.
+  const isNamed = (name: string, value: string): boolean =>
+    names.includes(name) || (/^--[\w-]{3}/.test(value) && names.some((each) => each.startsWith(name)));
   return words.flatMap(({ value }, at) => {
     const next = words[at + 1]?.value ?? '';
     const [, name = '', attached] = /^--?([\w-]+)(?:=(.*))?$/s.exec(value) ?? [];
-    if (names.includes(name)) return [attached ?? next];
+    if (isNamed(name, value)) return [attached ?? next];
     if (!/^-[^-]/.test(value)) return [];
     const index = [...value].findIndex((letter) => letters.includes(letter));
     if (index < 1) return [];
