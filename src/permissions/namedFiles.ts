@@ -88,13 +88,14 @@ export class NamedFiles {
   }
 
   protectedPlaceOf(words: readonly ShellWord[]): string | undefined {
-    const settings = settingsChangedBy(words);
-    if (settings !== undefined) return settings;
     const { root } = this.#around;
-    // Also where another program runs it, as in `env rm`.
+    // Also where another program runs the command, as in `env rm`.
     const changed = new Set<ShellWord>();
-    for (const reading of readingsOf(words))
+    for (const reading of readingsOf(words)) {
+      const settings = settingsChangedBy(reading);
+      if (settings !== undefined) return settings;
       if (CHANGES_BELOW.test(baseName(reading[0]?.value ?? ''))) for (const word of reading.slice(1)) changed.add(word);
+    }
     const isAbove = ({ real }: PathSubject): boolean => real !== undefined && isInside(real, root);
     const above = [...changed].find((word) => this.subjects(word).some(isAbove));
     if (above) return above.source;

@@ -206,6 +206,9 @@ describe('in mode bypass', () => {
     'git -C . config --unset a.b',
     'git config --global a.b c',
     'git submodule add x',
+    'env git config core.fsmonitor ./run',
+    'sudo -u me git -C . config --unset a.b',
+    'setsid nice git submodule add x',
     'rm -rf "$PWD"',
     'chmod -R 777 .',
     'timeout 5 chmod -R 777 .',
@@ -225,6 +228,7 @@ describe('in mode bypass', () => {
   it.each([
     'git config --get user.name',
     'git config -l',
+    'env git config -l',
     'git remote add x y',
     'rm -rf src',
     'ls | xargs cat',
