@@ -32,6 +32,7 @@ export function candidatesOf({ value, source, isLiteral, isGlob }: ShellWord, ho
   const last = value.lastIndexOf(':');
   if (last > value.indexOf(':')) candidates.push(value.slice(last + 1));
   candidates.push(...gluedTo(value));
+  candidates.push(...partsOf(expanded));
   // The path after git's pathspec magic, unless the magic excludes the path.
   const magic = /^:\((?![^)]*exclude)[^)]*\)(.+)$/s.exec(value)?.[1];
   if (magic !== undefined) candidates.push(magic);
@@ -70,6 +71,15 @@ const LETTERS_MAX = 8;
 function gluedTo(value: string): string[] {
   const letters = /^-([^-][a-zA-Z0-9]*)/.exec(value)?.[1]?.length ?? 0;
   return Array.from({ length: Math.min(letters, LETTERS_MAX) }, (_, index) => value.slice(index + 2));
+}
+
+const PARTS_MAX = 16;
+
+/** The parts of a list of values (`.env:/x`, `type=bind,src=.env,dst=/x`, `--from-file=k=.env`). A text has blanks. */
+function partsOf(value: string): string[] {
+  if (/\s|:\/\//.test(value)) return [];
+  const parts = value.split(/[=:,]/, PARTS_MAX);
+  return parts.length > 1 ? parts : [];
 }
 
 /** The directory before the first part that contains a wildcard. */

@@ -71,6 +71,11 @@ describe('a file that a command names', () => {
     'tool -F key=@.env',
     'tool host:.env',
     'tool a:b:.env',
+    'tool -v ./.env:/x',
+    'tool -v .env:/x:ro',
+    'tool --mount type=bind,src=.env,dst=/x',
+    'tool --from-file=key=.env',
+    'tool a,.env',
     'git show HEAD:.env',
     'timeout 5 tool @.env',
     'tool < .env',
@@ -82,6 +87,13 @@ describe('a file that a command names', () => {
     const others = { allow: ['bash'], deny: ['read(other)'] };
     expect((await explain(others, 'Bash', { command }, ws)).outcome).not.toBe('deny');
   });
+
+  it.each(['git commit -m ".env: leave it out"', 'tool "a, .env"', 'tool https://host/x,.env'])(
+    'a text with blanks and an address name no file: %s',
+    async (command) => {
+      expect((await explain({ allow: ['bash'], deny: ['read(.env)'] }, 'Bash', { command }, ws)).outcome).toBe('allow');
+    },
+  );
 });
 
 describe('hostile paths', () => {
