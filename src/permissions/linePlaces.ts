@@ -227,6 +227,7 @@ function searchOf(words: readonly ShellWord[], reading: Reading | undefined): Re
   // These options pass file names that are unknown until the line runs.
   if (args.some(({ value }) => /^--files0?(-|=|$)/.test(value))) return 'all';
   if (program === 'xargs' || (program === 'find' && args.some(({ value }) => /^-(exec|ok)/.test(value)))) return 'all';
+  if (program === 'diff') return args.some(({ value }) => /^-[a-zA-Z]*r|^--rec/.test(value)) && 'all';
   if (!SEARCHES.test(program)) return false;
   return !program.endsWith('grep') || args.some(({ value }) => /^-[a-zA-Z]*[rRd]|^--(rec|deref|dir)/.test(value))
     ? 'all'

@@ -242,7 +242,7 @@ describe('reading commands', () => {
       { deny, allow: ['bash'] },
       { deny, mode: 'bypass' as const },
     ]) {
-      const lines = ['grep -rn KEY .', 'grep -R KEY .', 'rg -uu KEY', 'git grep KEY', 'git diff'];
+      const lines = ['grep -rn KEY .', 'grep -R KEY .', 'rg -uu KEY', 'git grep KEY', 'git diff', 'diff -rN . src'];
       expect(await outcomes(lines, options)).toEqual(each(lines, 'ask'));
       expect(await outcomeOf('npm test', options)).toBe('allow');
     }
