@@ -1,12 +1,13 @@
 /**
- * The sessions of one handler. Rule: a request creates a conversation only where its quota permits.
+ * The sessions of one handler. Rule: a request creates a conversation only where its quota permits. A caller that cannot reach a
+ * conversation learns nothing of its readers.
  */
 import type { Agent } from '../agent.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import { RunchartError } from '../errors.ts';
 import type { Ports } from '../runtime/hostPorts.ts';
 import { followedOf } from './followed/followedConversation.ts';
-import type { Quotas } from './quotas.ts';
+import { QuotaRefusal, type Quotas } from './quotas.ts';
 import { type SessionOptions, type Sessions, sessions } from './sessions.ts';
 
 /** The sessions of one handler. Throws ConfigurationError for an invalid option. */
@@ -42,5 +43,23 @@ export async function acquireOrCreate(
   } catch (error) {
     takeBack();
     throw error;
+  }
+}
+
+/**
+ * Counts a reader of the conversation until the returned function is called. A caller that cannot reach the conversation gets
+ * `not_found`, and not the limit that its readers have used up.
+ */
+export async function beginReader(
+  shared: Sessions,
+  quotas: Pick<Quotas, 'beginClient'>,
+  { id, owner }: { id: string; owner: string | undefined },
+): Promise<() => void> {
+  try {
+    return quotas.beginClient(id);
+  } catch (refusal) {
+    const isOfConversation = refusal instanceof QuotaRefusal && refusal.status === 429;
+    if (isOfConversation) shared.release(await shared.acquire(id, { existing: true, owner }));
+    throw refusal;
   }
 }

@@ -30,7 +30,7 @@ import { type Frames, textFrames } from './events/eventFrames.ts';
 import { EventStream, type EventStreamOptions, eventResponse } from './events/serverSentEvents.ts';
 import { shownView } from './events/shownDiagnostics.ts';
 import { entriesOf, resultOf } from './followed/eitherConversation.ts';
-import { acquireOrCreate, ownSessions } from './handlerSessions.ts';
+import { acquireOrCreate, beginReader, ownSessions } from './handlerSessions.ts';
 import {
   type Authorize,
   authorizedCaller,
@@ -227,7 +227,7 @@ class Handlers {
   async #events(request: Request, url: URL, { id, caller }: { id: string; caller: Caller }): Promise<Response> {
     mustHaveMethod(request, 'GET');
     const from = firstWanted(request.headers.get('last-event-id') ?? url.searchParams.get('lastEventId'));
-    const leave = this.#quotas.beginClient(id);
+    const leave = await beginReader(this.#sessions, this.#quotas, { id, owner: caller.owner });
     const begin = (broadcast: Broadcast, release?: () => void): Response =>
       eventResponse(
         this.#stream(broadcast, {

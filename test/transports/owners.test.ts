@@ -154,6 +154,55 @@ describe.each(OTHERS)('of a conversation that is not the caller’s own (%s)', (
   });
 });
 
+describe('a conversation of another owner whose readers have used up clientsPerConversation', () => {
+  const messages = [{ id: 'm', role: 'user', content: 'go', parts: [{ type: 'text', text: 'go' }] }];
+  const running = (request: Request): Authorized => {
+    const name = request.headers.get('user') ?? 'bob';
+    return { by: name, owner: name };
+  };
+  const asked = (path: string, body?: object, user = 'bob') => {
+    const asking = request(path, body ? 'POST' : 'GET', body);
+    asking.headers.set('user', user);
+    return asking;
+  };
+  const silent = {
+    id: 'silent',
+    async *stream() {
+      await new Promise(() => {});
+      yield { type: 'finish', reason: 'stop' } as const;
+    },
+  };
+
+  it.each([
+    ['createHandlers', createHandlers, (id: string) => asked(`/conversations/${id}/events`)],
+    ['uiMessageHandler', uiMessageHandler, (id: string) => asked(`/chats/${id}/stream`)],
+  ] as const)('is to %s as if there were none', async (name, handlerOf, read) => {
+    const own = createAgent({ model: silent });
+    await (await own.open('anns', { owner: 'ann' })).close();
+    const handle = handlerOf(own, { authorize: running, limits: { clientsPerConversation: 1 } });
+    const reading =
+      name === 'createHandlers'
+        ? await handle(asked('/conversations/anns/events', undefined, 'ann'))
+        : await handle(asked('/chats', { id: 'anns', messages }, 'ann'));
+    expect(reading.status).toBe(200);
+    const others = await answerOf(await handle(read('anns')), 'anns');
+    expect(others).toEqual(await answerOf(await handle(read(MISSING)), MISSING));
+    const again = name === 'createHandlers' ? '/conversations/anns/events' : '/chats/anns/stream';
+    expect((await handle(asked(again, undefined, 'ann'))).status).toBe(429);
+    await reading.body?.cancel();
+    await own.close();
+  });
+
+  it('takes no message of a page', async () => {
+    const own = createAgent({ model: silent });
+    const handle = uiMessageHandler(own, { authorize: running, limits: { clientsPerConversation: 1 } });
+    const reading = await handle(asked('/chats', { id: 'anns', messages }, 'ann'));
+    expect((await handle(asked('/chats', { id: 'anns', messages }))).status).toBe(404);
+    await reading.body?.cancel();
+    await own.close();
+  });
+});
+
 describe('the caller’s own conversations', () => {
   it('are made, listed, shown and deleted', async () => {
     const handle = createHandlers(agent, asBob);

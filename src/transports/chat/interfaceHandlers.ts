@@ -22,7 +22,7 @@ import {
 import { type AllowedChoices, allowedChoices, allowValidator } from '../allowedChoices.ts';
 import { type FailureLogger, type Fields, loggerValidator, malformed } from '../clientActs.ts';
 import { activeRun, entriesOf } from '../followed/eitherConversation.ts';
-import { acquireOrCreate, ownSessions } from '../handlerSessions.ts';
+import { acquireOrCreate, beginReader, ownSessions } from '../handlerSessions.ts';
 import { type Authorize, authorizedCaller, type Caller, json, jsonBody, refusal } from '../httpRequests.ts';
 import { type QuotaLimits, Quotas, quotaValidator, type RequestQuota } from '../quotas.ts';
 import type { Sessions } from '../sessions.ts';
@@ -172,7 +172,7 @@ class ChatHandler {
       message
         ? (await acquireOrCreate(this.#sessions, this.#quotas, { id, owner })).conversation
         : this.#sessions.acquire(id, { existing: true, owner });
-    return this.#stream(id, acquire, async (conversation) => {
+    return this.#stream({ id, owner }, acquire, async (conversation) => {
       const begun = await beginChat(conversation, chatRequest, { by, chosen, whileSuspended, decision });
       return { ...begun, encode: await encoder(body, chatRequest, { conversation, from: begun.from }) };
     }) as Promise<Response>;
@@ -188,7 +188,7 @@ class ChatHandler {
 
   async #replay(id: string, { owner }: Caller): Promise<Response> {
     const acquire = () => this.#sessions.acquire(id, { existing: true, owner });
-    const response = await this.#stream(id, acquire, (conversation) => {
+    const response = await this.#stream({ id, owner }, acquire, (conversation) => {
       const run = activeRun(conversation);
       const encode = this.#protocol.replayEncoder?.();
       if (!run || !encode) return undefined;
@@ -221,13 +221,13 @@ class ChatHandler {
 
   /** Streams the run that begins. The conversation is held until the stream is over. Undefined if nothing begins. */
   async #stream(
-    id: string,
+    place: { id: string; owner: string | undefined },
     acquire: () => Promise<Conversation>,
     begin: (conversation: Conversation) => Begun | undefined | Promise<Begun>,
   ): Promise<Response | undefined> {
     const { beatMs = 15_000, setTimer = platformPorts.setTimer, onDisconnect } = this.#options;
     const { last, headers } = this.#protocol;
-    const leave = this.#quotas.beginClient(id);
+    const leave = await beginReader(this.#sessions, this.#quotas, place);
     let conversation: Conversation | undefined;
     let begun: Begun | undefined;
     const over = (isDisconnected: boolean): void => {
