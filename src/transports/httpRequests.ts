@@ -141,11 +141,21 @@ export interface BodyOptions {
   quota?: RequestQuota;
 }
 
+/** Throws RunchartError, code malformed, if the client disconnects before its body is complete. */
+async function completeBody(request: Request, bytesMax: number, quota?: RequestQuota): Promise<Uint8Array> {
+  try {
+    return await bodyBytes(request, bytesMax, quota);
+  } catch (error) {
+    // Only the connection of the client can fail while its body is read.
+    throw RunchartError.isRunchartError(error) ? error : malformed('a complete body');
+  }
+}
+
 /** Reads JSON up to the limits. Throws RunchartError. */
 export async function jsonBody(request: Request, options: BodyOptions): Promise<unknown> {
   const { bytesMax = BODY_MOST, isOptional = false, quota } = options;
   const type = request.headers.get('content-type');
-  const bytes = await bodyBytes(request, bytesMax, quota);
+  const bytes = await completeBody(request, bytesMax, quota);
   if (bytes.length === 0 && isOptional) return {};
   // A page of another origin can send any other content type without a CORS preflight.
   if (!/^application\/json\s*(;|$)/i.test(type ?? ''))

@@ -60,6 +60,25 @@ describe('a body around the limit', () => {
   });
 });
 
+describe('a client that disconnects before its body is complete', () => {
+  it.each(HANDLERS.flatMap(([name, make, path]) => ['500', undefined].map((length) => ({ name, make, path, length }))))(
+    'is no failure of the server: $name, length $length',
+    async ({ make, path, length }) => {
+      const failures: object[] = [];
+      const body = new ReadableStream<Uint8Array>({
+        start: (controller) => controller.enqueue(new TextEncoder().encode('{"id"')),
+        pull: (controller) => controller.error(Object.assign(new Error('aborted'), { code: 'ECONNRESET' })),
+      });
+      const headers = { 'content-type': 'application/json', ...(length !== undefined && { 'content-length': length }) };
+      const handle = make(agentOf(), { ...options, logger: { error: (fact: object) => failures.push(fact) } });
+      const init = { method: 'POST', headers, body, duplex: 'half' };
+      const response = await handle(new Request(`http://host${path}`, init as RequestInit));
+      expect([response.status, await response.json()]).toEqual([400, expect.objectContaining({ code: 'malformed' })]);
+      expect(failures).toEqual([]);
+    },
+  );
+});
+
 describe('a conversation whose id is no plain word', () => {
   const IDS = ['a b', 'a/b', '/a', 'a?b=c', 'a#b', 'a%2Fb', '%', 'a\\b', 'ü', '😀', 'a+b', 'a;b', 'a"b', 'a:b', '...'];
 
