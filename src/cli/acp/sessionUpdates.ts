@@ -151,10 +151,10 @@ export class SessionUpdates {
     return chunk(sessionUpdate, { type: 'text', text }, `${runId}/${this.#messages}/${kind}`);
   }
 
-  /** The protocol cannot take text back. */
+  /** The protocol cannot take text back. Another attempt may follow, or the end of a request that was cancelled or failed. */
   #reset(runId: string): SessionUpdate[] {
     const wasShown = this.#streamed.assistant || this.#streamed.reasoning;
-    const note = this.#text('assistant', '\n\n*The reply broke off. It begins again:*\n\n', runId);
+    const note = this.#text('assistant', '\n\n*The reply broke off: what was shown of it does not count.*\n\n', runId);
     this.#endReply();
     return wasShown ? [note] : [];
   }

@@ -31,6 +31,13 @@ test('text of a sub-agent is not text of the session, whatever its signal', () =
   expect(all.entry(says)).toMatchObject([{ content: { text: 'mine' } }]);
 });
 
+test('text of a reply that broke off does not count, and the editor says nothing of another attempt, which may not follow', () => {
+  const all = updates();
+  all.signal({ type: 'text-delta', runId: 'r', text: 'partial' });
+  const text = '\n\n*The reply broke off: what was shown of it does not count.*\n\n';
+  expect(all.signal({ type: 'reset', runId: 'r' })).toMatchObject([{ content: { type: 'text', text } }]);
+});
+
 test('the usage is the input and the output of the last reply, and a cost of 0 is a cost', () => {
   const reply = (inputTokens: number, outputTokens: number, costUsd: number | null) => {
     const usage = { inputTokens, outputTokens, cachedInputTokens: 1, cacheWriteTokens: 2, reasoningTokens: 3 };
