@@ -6,7 +6,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Observable } from 'rxjs';
 import {
-  acceptMessage,
   type Decision,
   type DecisionReceipt,
   type Json,
@@ -14,14 +13,12 @@ import {
   type Message,
   type PendingCall,
   type QueuedMessage,
-  type Refusal,
   runOf,
   type Settlement,
-  type Standing,
 } from '../../machines/internal.ts';
 import type { Policies } from '../agentPolicies.ts';
 import { type Content, mustAccept, type ReadPart } from '../content/content.ts';
-import { AgentBusyError, ConfigurationError, LimitError, RunchartError } from '../errors.ts';
+import { AgentBusyError, ConfigurationError, RunchartError } from '../errors.ts';
 import type { ConversationStatus, InFlight, Live } from '../live.ts';
 import { guarded } from '../log/isolatedObservable.ts';
 import { onDemand } from '../onDemand.ts';
@@ -29,6 +26,7 @@ import type { AgentOptions } from '../options.ts';
 import { type ConversationView, createProjector } from '../projector/index.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { invalidOption } from '../validation.ts';
+import { acceptedAs } from './acceptance.ts';
 import { closeConversation } from './close.ts';
 import type { Receipt } from './receipts.ts';
 import { pendingCalls, type Run, unsettledCalls } from './run.ts';
@@ -271,13 +269,6 @@ export class Conversation<Output = unknown> {
     throw new ConfigurationError(`${this.id} is a sub-agent of ${parentId}: act there; here it can only be read`);
   }
 
-  /** The facts that decide whether a message is accepted. The log may not contain the delivery or return of a queued message yet. */
-  get #standing(): Standing {
-    const { commands, queue, queueLength } = this.#runtime;
-    const { standing } = commands;
-    return { ...standing, queued: standing.queued - queue.length + queueLength };
-  }
-
   #send(content: Content, options: SendOptions) {
     this.#mustBeOpen();
     const read = this.#runtime.attachments.read(content);
@@ -293,10 +284,7 @@ export class Conversation<Output = unknown> {
     const { signal, output, whileSuspended } = options;
     const { newId, schemas, available } = this.#options;
     const choices = options === NO_OPTIONS ? {} : choicesIn(options, available);
-    const standing = this.#standing;
-    const accepted = acceptMessage(standing, { kind: asked, whileSuspended });
-    if ('refused' in accepted) throw refusalOf(accepted.refused, standing);
-    const { kind } = accepted;
+    const kind = acceptedAs(this.#runtime, asked, whileSuspended);
     const { request, attachments } = this.#runtime;
     mustAccept(read, kind === 'steer' ? request.shownModel : request.modelNamed(choices.model));
     const { messageId = newId() } = options;
@@ -343,17 +331,6 @@ const titleValidator = {
   expected: 'a text of 1 to 200 characters that is not blank',
   test: (value: unknown) => typeof value === 'string' && /^.{1,200}$/su.test(value) && value.trim() !== '',
 };
-
-const BUSY: { readonly [refusal in Exclude<Refusal, 'full'>]: readonly [code: AgentBusyError['code'], why: string] } = {
-  busy: ['agent_busy', 'agent is busy: cancel() the run, or use steer() or followUp()'],
-  cancelling: ['cancellation_in_progress', 'cancellation in progress: wait for cancel() to resolve'],
-  suspended: ['agent_busy', 'agent is busy: a call waits for a decision; decide() it and resume(), or cancel()'],
-};
-
-function refusalOf(refusal: Refusal, { policies }: Standing): AgentBusyError | LimitError {
-  if (refusal !== 'full') return new AgentBusyError(...BUSY[refusal]);
-  return new LimitError(`the queue holds ${policies.limits.queue} messages (policies.limits.queue)`);
-}
 
 export class Streams {
   readonly live$: Observable<Live>;

@@ -11,7 +11,7 @@ type Place = 'this process' | 'another process';
 const PLACES: readonly Place[] = ['this process', 'another process'];
 
 /** Handlers of this process, and a conversation `a` that the process of the place holds. */
-async function pages(replies: readonly Reply[], place: Place) {
+async function pages(replies: readonly Reply[], place: Place, more: object = {}) {
   const model = Object.assign(scripted(replies), { accepts: ['image/*'] });
   const store = sharedMemoryStore();
   const models = { blind: Object.assign(scripted([]), { accepts: [] }) };
@@ -20,7 +20,7 @@ async function pages(replies: readonly Reply[], place: Place) {
   const agent = place === 'this process' ? holder : createAgent(own);
   const shared = sessions(agent);
   const allow = { models: ['blind'], settings: true, tools: true, context: true };
-  const options = { authorize: () => true, basePath: '/c', sessions: shared, allow };
+  const options = { authorize: () => true, basePath: '/c', sessions: shared, allow, ...more };
   agUiHandler(holder, options);
   onTestFinished(async () => {
     await shared.close();
@@ -97,4 +97,32 @@ describe.each(PLACES)('a refused edit of a conversation in %s', (place) => {
     expect((await askAgUi({ messages: [], resume, state: { a: 1 } })).status).toBe(400);
     expect(await log()).toEqual(before);
   });
+});
+
+describe.each(PLACES)('a refused message of an AG-UI page to a conversation in %s', (place) => {
+  const tools = [{ name: 'paint', description: 'Paints.', parameters: { type: 'object', properties: {} } }];
+  const noImage = { type: 'image', source: { type: 'data', value: btoa('no image'), mimeType: 'image/png' } };
+  const sheet = { type: 'document', source: { type: 'data', value: btoa('%PDF-1.4'), mimeType: 'application/pdf' } };
+  const REFUSED: readonly (readonly [string, number, object])[] = [
+    ['with an id that contains a slash', 400, { id: 'm/2', content: 'on' }],
+    ['with bytes that are no image', 400, { id: 'm2', content: [noImage] }],
+    ['with a file that the model does not accept', 415, { id: 'm2', content: [sheet] }],
+    ['while a call waits', 409, { id: 'm2', content: 'on' }],
+  ];
+
+  it.each(REFUSED)(
+    '%s is answered %i, and changes neither the state nor the offered tools',
+    async (_, status, message) => {
+      const { askAgUi, model, log } = await pages([[call('c1', 'ask', { m: '' })], 'two'], place, {
+        whileSuspended: 'reject',
+      });
+      await askAgUi({ messages: [{ id: 'm1', role: 'user', content: 'go' }], state: { a: 1 } });
+      const before = await log();
+      const body = { messages: [{ ...message, role: 'user' }], state: { a: 2 }, tools };
+      expect((await askAgUi(body)).status).toBe(status);
+      expect(await log()).toEqual(before);
+      await askAgUi({ messages: [], resume: [{ interruptId: '1/c1', status: 'resolved', payload: true }] });
+      expect(model.calls.at(-1)?.tools.map(({ name }) => name)).toEqual(['ask']);
+    },
+  );
 });

@@ -1,23 +1,34 @@
 /**
- * Checks a message before the change that makes room for it. Rule: a message that `send` would refuse in every state is refused here,
- * before anything changes.
+ * Checks a message before the changes that come before it. Rule: a message that `send` would refuse is refused here, before anything
+ * changes.
  */
 import type { StoredPart } from '../../../machines/internal.ts';
 import { type Content, mustAccept } from '../../content/content.ts';
 import { ConfigurationError } from '../../errors.ts';
 import { noNames } from '../../runtime/currentRequest.ts';
 import { display } from '../../validation.ts';
+import { acceptedAs } from '../acceptance.ts';
 import { type Conversation, entriesOf, runtimeOf } from '../conversation.ts';
 import { checkSending, choicesIn, type SendOptions } from '../sendOptions.ts';
 
+/** The moment of the message: after other changes, or now, when the state of the conversation may refuse it. */
+export type Moment = 'later' | 'now';
+
 /** Throws the error of `send`. Names of models and outputs are not checked, because the host has allowed them. */
-export function checkMessage(conversation: Conversation, content: Content, options: SendOptions): void {
-  const { attachments, request, toolbox } = runtimeOf(conversation);
+export function checkMessage(
+  conversation: Conversation,
+  content: Content,
+  options: SendOptions,
+  moment: Moment = 'later',
+): void {
+  const runtime = runtimeOf(conversation);
+  const { attachments, request, toolbox } = runtime;
   checkSending(options);
   const { model, output: _, ...choices } = options;
   choicesIn(choices, { named: noNames, tools: () => toolbox.specs.map(({ name }) => name) });
   mustAccept(attachments.read(content), request.modelNamed(model));
   mustRefer(conversation, content);
+  if (moment === 'now') acceptedAs(runtime, options.kind, options.whileSuspended);
 }
 
 const PREFIX = 'blob:';

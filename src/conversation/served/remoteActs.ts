@@ -19,7 +19,7 @@ import type { Act, ActAnswer, EffectOfAct, LogHandle } from '../../stores/logSto
 import { type Conversation, entriesOf, openRun, resumeAs, runtimeOf, sendWithReceipt } from '../conversation.ts';
 import type { SendOptions } from '../sendOptions.ts';
 import { overviewOf, resultOfRun } from './conversationOverview.ts';
-import { checkMessage, mustRefer } from './messageCheck.ts';
+import { checkMessage, type Moment, mustRefer } from './messageCheck.ts';
 import { once } from './repeatedRequests.ts';
 
 type Answer = { [key: string]: Json };
@@ -188,8 +188,8 @@ const ACTS: ReadonlyMap<string, ActOf> = new Map<string, ActOf>([
   ['result', async (conversation, { runId }) => json({ result: await resultOfRun(conversation, String(runId)) })],
   [
     'check-message',
-    (conversation, { content, options }) => {
-      checkMessage(conversation, content as unknown as Content, options as SendOptions);
+    (conversation, { content, options, moment }) => {
+      checkMessage(conversation, content as unknown as Content, options as SendOptions, moment as Moment);
       return {};
     },
   ],

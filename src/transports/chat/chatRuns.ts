@@ -134,17 +134,28 @@ async function prepareMessage(
   conversation: Conversation,
   { id, content }: ChatMessage,
   options: Pick<ChatRunOptions, 'whileSuspended' | 'by' | 'chosen'>,
-  isRegenerated: boolean,
+  { isRegenerated = false, changesMore }: { isRegenerated: boolean | undefined; changesMore: boolean },
 ): Promise<() => Run | Promise<Run>> {
   const { whileSuspended, by, chosen } = options;
   const shared: SendOptions = { ...chosen, whileSuspended, ...(by !== undefined && { by }) };
+  const checkNew = async (messageId?: string): Promise<void> => {
+    const sent = { ...shared, ...(messageId !== undefined && { messageId }) };
+    if (changesMore) await checkMessageTo(conversation, content, sent, 'now');
+  };
   const send = (sent: Content, messageId?: string) => (): Run | Promise<Run> =>
     sendMessageTo(conversation, sent, { ...shared, ...(messageId !== undefined && { messageId }) });
-  if (id === undefined) return send(content);
+  if (id === undefined) {
+    await checkNew();
+    return send(content);
+  }
   const entries = conversation.log();
   const earlier = standingMessage(entries, id);
   const next = unusedId(entries, id);
-  if (!earlier || !('content' in earlier)) return send(content, earlier && !isRegenerated ? earlier.messageId : next);
+  if (!earlier || !('content' in earlier)) {
+    if (earlier && !isRegenerated) return send(content, earlier.messageId);
+    await checkNew(next);
+    return send(content, next);
+  }
   const same = await isSame(conversation, earlier.content, content);
   if (same && !isRegenerated) return send(content, earlier.messageId);
   const sent = same ? earlier.content : content;
@@ -154,14 +165,11 @@ async function prepareMessage(
   return send(sent, next);
 }
 
-/** Merges the page's state: each key that differs is written. */
-async function mergeState(conversation: Conversation, state: { [key: string]: Json } = {}): Promise<void> {
-  const own = conversation.state;
+/** The keys of the page's state that differ from the conversation's. */
+function changedState({ state: own }: Conversation, state: { [key: string]: Json } = {}): { [key: string]: Json } {
   const isOwn = (key: string, value: Json): boolean =>
     Object.hasOwn(own, key) && canonical(value) === canonical(own[key] ?? null);
-  const changed = Object.entries(state).filter(([key, value]) => !isOwn(key, value));
-  if (changed.length === 0) return;
-  await writeState(conversation, Object.fromEntries(changed));
+  return Object.fromEntries(Object.entries(state).filter(([key, value]) => !isOwn(key, value)));
 }
 
 /** Starts the requested run. Rejects if the conversation refuses it. */
@@ -170,12 +178,15 @@ export async function beginChat(
   request: ChatRequest,
   options: ChatRunOptions,
 ): Promise<{ chat: ChatStream; from: number; run?: Run; pieces: AsyncGenerator<Piece> }> {
-  const { message, isRegenerated = false, answers } = request;
-  checkPageTools(request.tools);
+  const { message, isRegenerated, answers, tools } = request;
+  checkPageTools(tools);
   const decisions = await decisionsIn(conversation, request, options);
-  const send = message && (await prepareMessage(conversation, message, options, isRegenerated));
-  await mergeState(conversation, request.state);
-  await offerPageTools(conversation, request.tools);
+  const writes = changedState(conversation, request.state);
+  const writesState = Object.keys(writes).length > 0;
+  const change = { isRegenerated, changesMore: writesState || tools !== undefined };
+  const send = message && (await prepareMessage(conversation, message, options, change));
+  if (writesState) await writeState(conversation, writes);
+  await offerPageTools(conversation, tools);
   const stop = endBefore(conversation, request);
   const waiting = conversation.pending.map(({ callId }) => callId);
   const from = conversation.log().length;

@@ -8,7 +8,7 @@ import * as held from '../../conversation/conversation.ts';
 import type { Run, RunResult } from '../../conversation/run.ts';
 import type { SendOptions } from '../../conversation/sendOptions.ts';
 import { resultOfRun } from '../../conversation/served/conversationOverview.ts';
-import { checkMessage, mustRefer } from '../../conversation/served/messageCheck.ts';
+import { checkMessage, type Moment, mustRefer } from '../../conversation/served/messageCheck.ts';
 import { followedOf } from './followedConversation.ts';
 
 type Conversation = held.Conversation;
@@ -45,15 +45,16 @@ export function sendMessageTo(conversation: Conversation, content: Content, opti
   return taken(conversation, conversation.send(content, options));
 }
 
-/** Rejects where `sendMessageTo` would refuse the message in any state of the conversation. Changes nothing. */
+/** Rejects where `sendMessageTo` would refuse the message: in any state of the conversation, or now. Changes nothing. */
 export async function checkMessageTo(
   conversation: Conversation,
   content: Content,
   options: SendOptions,
+  moment: Moment = 'later',
 ): Promise<void> {
   const followed = followedOf(conversation);
-  if (followed) return followed.checkMessage(content, options);
-  checkMessage(conversation, content, options);
+  if (followed) return followed.checkMessage(content, options, moment);
+  checkMessage(conversation, content, options, moment);
 }
 
 /** Continues the last cycle. Rejects where the holder cannot be asked. */

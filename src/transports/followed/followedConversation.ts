@@ -6,6 +6,7 @@ import type { Json, LogEntry } from '../../../machines/internal.ts';
 import { fromBase64 } from '../../content/imageFormat.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
 import type { Run, RunHandle, RunResult } from '../../conversation/run.ts';
+import type { Moment } from '../../conversation/served/messageCheck.ts';
 import {
   type RemoteActName,
   type RemoteAnswer,
@@ -74,8 +75,8 @@ export class FollowedConversation extends RemoteConversation {
   }
 
   /** Rejects with the error of `send` for a message that the holder would refuse. */
-  async checkMessage(content: unknown, options: object): Promise<void> {
-    await this.#link.ask({ type: 'check-message', content, options });
+  async checkMessage(content: unknown, options: object, moment: Moment): Promise<void> {
+    await this.#link.ask({ type: 'check-message', content, options, moment });
   }
 
   async resultOf(runId: string): Promise<RunResult> {
