@@ -4,6 +4,7 @@ import { mkdir, readdir, stat, symlink, truncate, writeFile } from 'node:fs/prom
 import { describe, expect, test } from 'vitest';
 import { fileNameOf, idOf } from '../../src/stores/jsonl/fileName.ts';
 import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
+import { mayExist } from '../../src/stores/logStore.ts';
 import { logStoreSuite } from '../../src/testing/storeSuite/logStoreSuite.ts';
 import {
   all,
@@ -138,6 +139,16 @@ describe('names', () => {
     }
     expect(await readdir(path('.'))).toEqual([]);
     await opened(store, 'a'.repeat(200), (handle) => handle.append([notice('c', 0)], 0));
+  });
+
+  test('an id that no file can have is that of a missing conversation, where it must exist', async () => {
+    const { store, path } = await place();
+    for (const id of ['', '..', '../x', 'a/b', 'a\\b', 'a\0b', '\ud800', 'ü'.repeat(40)]) {
+      await refused('not_found', () => store.open(id, { existing: true }));
+      await refused('not_found', () => store.open(id, { existing: true, owner: 'ann' }));
+      expect(await mayExist(store, id)).toBe(false);
+    }
+    expect(await readdir(path('.'))).toEqual([]);
   });
 
   test('an unknown option and an invalid directory are refused', () => {

@@ -2,8 +2,12 @@
  * The edges of a request over HTTP: a body around the limit, with and without a stated length, and ids that an address
  * can contain only as escapes.
  */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createAgent } from '../../src/index.ts';
+import { jsonlStore } from '../../src/node.ts';
 import { jsonBody } from '../../src/transports/httpRequests.ts';
 import { agUiHandler, createHandlers, uiMessageHandler } from '../../src/transports/index.ts';
 import { deaf, scripted, t } from '../support/scriptedReplies.ts';
@@ -113,6 +117,24 @@ describe('a conversation whose id is no plain word', () => {
       expect(await agent.list()).toEqual([]);
     },
   );
+});
+
+describe('an id that a store of files cannot keep', () => {
+  it.each(['a/b', '../a', 'a\\b', 'a\nb', 'ü'.repeat(40)])('%j is that of a missing conversation', async (id) => {
+    const directory = await mkdtemp(join(tmpdir(), 'runchart-ids-'));
+    const agent = createAgent({ model: scripted(['hello']), store: jsonlStore(directory) });
+    onTestFinished(() => agent.close().finally(() => rm(directory, { recursive: true })));
+    const path = encodeURIComponent(id);
+    const handle = createHandlers(agent, options);
+    for (const rest of ['', '/events', '/blobs/a'])
+      expect((await handle(new Request(`http://host/conversations/${path}${rest}`))).status).toBe(404);
+    expect((await handle(new Request(`http://host/conversations/${path}`, { method: 'DELETE' }))).status).toBe(404);
+    const history = await uiMessageHandler(agent, options)(new Request(`http://host/chats/${path}`));
+    expect([history.status, await history.json()]).toEqual([200, []]);
+    const headers = { 'content-type': 'application/json' };
+    const creation = { method: 'POST', headers, body: JSON.stringify({ id }) };
+    expect((await handle(new Request('http://host/conversations', creation))).status).toBe(400);
+  });
 });
 
 describe('a request id', () => {

@@ -29,6 +29,15 @@ export function fileNameOf(id: string): string {
   return name + SUFFIX;
 }
 
+/** False for an id that no log in a directory can have. */
+export function hasFileName(id: string): boolean {
+  try {
+    return fileNameOf(id) !== '';
+  } catch {
+    return false;
+  }
+}
+
 /** Returns the id of a log by its file name, or null for another file. */
 export function idOf(fileName: string): string | null {
   if (!fileName.endsWith(SUFFIX)) return null;

@@ -18,7 +18,7 @@ import {
   subAgentIds,
   withLookup,
 } from '../logStore.ts';
-import { fileNameOf } from './fileName.ts';
+import { fileNameOf, hasFileName } from './fileName.ts';
 import {
   makeDirectory,
   refuseNames,
@@ -79,6 +79,7 @@ export function jsonlStore(directory: string, options: JsonlStoreOptions = {}): 
 
   const store: LogStore = {
     async open(id, { existing, owner } = {}) {
+      if (existing && typeof id === 'string' && !hasFileName(id)) throw noConversation();
       const name = join(root, fileNameOf(id));
       if (existing && !(await resolveRegular(name)).exists) throw noConversation();
       // This precedes the lease, because another owner must not learn that the conversation is open.
@@ -100,6 +101,7 @@ export function jsonlStore(directory: string, options: JsonlStoreOptions = {}): 
     },
   };
   return withLookup(store, async (id, owner) => {
+    if (!hasFileName(id)) return false;
     const name = join(root, fileNameOf(id));
     const first = (await resolveRegular(name)).exists ? await firstEntry(name, id) : undefined;
     if (first === undefined) return false;
