@@ -33,6 +33,7 @@ const HEADERS_MS = 10_000;
 /** Serves until the signal is aborted. Resolves to the exit code, or rejects with ConfigurationError. */
 export async function serveCommand(options: ServeOptions, signal: AbortSignal): Promise<number> {
   const port = portIn(options.port);
+  for (const origin of options.origin ?? []) mustBeOrigin(origin);
   const { agent, cwd, close } = await codingAgent(options);
   try {
     const servedAgent = agentOf(agent, cwd);
@@ -45,6 +46,16 @@ export async function serveCommand(options: ServeOptions, signal: AbortSignal): 
   } finally {
     await close();
   }
+}
+
+/** Another spelling, for example with a slash at its end, would match no page. Throws ConfigurationError. */
+function mustBeOrigin(text: string): void {
+  const origin = URL.canParse(text) ? new URL(text).origin : undefined;
+  // The origins of schemes that the platform does not know, such as those of extensions.
+  const isOther = origin === 'null' && /^[a-z][a-z0-9+.-]*:\/\/[^/?#\s]+$/.test(text);
+  if (text === 'null' || text === origin || isOther) return;
+  const near = origin?.startsWith('http') ? `; did you mean ${origin}?` : '';
+  throw new ConfigurationError(`expected --origin to be an origin, like https://app.example; got ${text}${near}`);
 }
 
 /** The tools of a session work in its first directory, so sessions of other directories are not served. */

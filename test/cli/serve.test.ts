@@ -136,6 +136,26 @@ describe('a request', () => {
     expect(await statusOf({ host: 'x.localhost' })).toBe(403);
   });
 
+  test.each([
+    ['http://localhost:3000/', 'did you mean http://localhost:3000?'],
+    ['https://app.example:443', 'did you mean https://app.example?'],
+    ['https://App.example/chat', 'did you mean https://app.example?'],
+    ['app.example', 'got app.example'],
+    ['localhost:3000', 'got localhost:3000'],
+    ['*', 'got *'],
+    ['', 'like https://app.example'],
+  ])('from a page with --origin %j would never be allowed, so the option is refused', async (origin, why) => {
+    const started = serveCommand({ ...LOCAL, origin: ['https://app.example', origin] }, new AbortController().signal);
+    await expect(started).rejects.toThrow(ConfigurationError);
+    await expect(started).rejects.toThrow(why);
+  });
+
+  test('from a page of another scheme may be allowed', async () => {
+    const origin = 'vscode-webview://abc';
+    const { url, token } = await serving({ origin: [origin] });
+    expect((await asked(`${url}/conversations`, { authorization: `Bearer ${token}`, origin })).status).toBe(200);
+  });
+
   test('from a page needs an allowed origin, the whole of it', async () => {
     const { url, token } = await serving({ origin: ['http://page.example', 'https://two.example'] });
     const statusOf = async (origin: string) =>
