@@ -34,6 +34,7 @@ import { acquireOrCreate, beginReader, ownSessions } from './handlerSessions.ts'
 import {
   type Authorize,
   authorizedCaller,
+  basePathOf,
   type Caller,
   json,
   jsonBody,
@@ -131,7 +132,7 @@ class Handlers {
     const { basePath = '', setTimer = platformPorts.setTimer } = options;
     this.#agent = agent;
     this.#options = options;
-    this.#basePath = basePath.replace(/\/+$/, '');
+    this.#basePath = basePathOf(basePath);
     this.#setTimer = setTimer;
     this.#sessions = options.sessions ?? ownSessions(agent, options);
     this.#quotas = new Quotas(options.limits, options.now ?? platformPorts.now);

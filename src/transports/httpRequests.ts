@@ -63,6 +63,10 @@ export function refusal(error: unknown, logger?: FailureLogger): Response {
   return json(status, failure, status === 429 || status === 503 ? { 'retry-after': '1' } : {});
 }
 
+/** The path of a host as requests have it: with escapes, with a slash at its beginning, and without one at its end. */
+export const basePathOf = (path: string): string =>
+  new URL(`/${path.replace(/^\/+/, '')}`, 'http://localhost').pathname.replace(/\/+$/, '');
+
 export const notFound = (): RunchartError => new RunchartError('not_found', 'there is no such conversation or path');
 /** Throws RunchartError, code method, unless the request has one of these methods. */
 export function mustHaveMethod({ method }: Request, ...allowed: readonly string[]): void {

@@ -240,6 +240,19 @@ describe('createHandlers', () => {
     },
   );
 
+  it.each([
+    ['/ü', '/%C3%BC'],
+    ['/a b', '/a%20b'],
+    ['api', '/api'],
+    ['api/', '/api'],
+  ])('serves the base path %j at %s, for pages of a chat too', async (basePath, path) => {
+    const agent = agentOf('one');
+    const handlers = [createHandlers, uiMessageHandler].map((make) => make(agent, { authorize: () => true, basePath }));
+    const paths = [`${path}/conversations`, `${path}/a`];
+    const answers = handlers.map((handle, at) => handle(new Request(`http://h${paths[at]}`)));
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200]);
+  });
+
   it('adds the overview to the answer of every act, of a creation and of what is shown, where the address asks for it', async () => {
     const made = await house();
     const overview = { createdAt: expect.any(Number), entries: expect.any(Number), status: expect.any(String) };

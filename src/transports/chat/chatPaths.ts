@@ -2,7 +2,7 @@
  * The paths of a chat: its requests, its history, its running reply, its stop. Rule: without a base path the last segments
  * count, so that a handler can be put at any place of an app.
  */
-import { mustHaveMethod, notFound } from '../httpRequests.ts';
+import { basePathOf, mustHaveMethod, notFound } from '../httpRequests.ts';
 
 export type ChatPath = { kind: 'chat' } | { kind: 'history' | 'stream' | 'stop'; id: string };
 
@@ -21,7 +21,7 @@ function segmentsOf(path: string): string[] {
 
 /** The segments after the base path. */
 function ownSegments(pathname: string, basePath: string): string[] {
-  const base = basePath.replace(/\/+$/, '');
+  const base = basePathOf(basePath);
   const rest = pathname.slice(base.length);
   if (!pathname.startsWith(base) || !/^(\/|$)/.test(rest)) throw notFound();
   return rest === '/' ? [] : segmentsOf(rest);
