@@ -60,7 +60,9 @@ function withReadBody(request: IncomingMessage): IncomingMessage {
   const { body, rawBody } = request as { body?: unknown; rawBody?: unknown };
   // The server reads a `rawBody` of bytes, and no other one.
   if (body === undefined || !request.readableEnded || Buffer.isBuffer(rawBody)) return request;
-  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  // A parser makes an object of no bytes too.
+  const isEmpty = request.headers['content-length'] === '0';
+  const text = isEmpty ? '' : typeof body === 'string' ? body : JSON.stringify(body);
   return Object.assign(request, { rawBody: Buffer.isBuffer(body) ? body : Buffer.from(text) });
 }
 

@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { createGzip } from 'node:zlib';
+import express from 'express';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { createHandlers, nodeHandler, sessions } from '../../src/transports/index.ts';
@@ -256,5 +257,12 @@ describe('other requests', () => {
     const url = `http://127.0.0.1:${await portOf(server)}/`;
     expect((await fetch(url)).status).toBe(500);
     expect(await (await fetch(url)).text()).toBe('yes');
+  });
+
+  it('a request without a body stays one, if a parser has made an object of it', async () => {
+    const app = express().use(express.json({ type: () => true }));
+    const { port, conversation } = await served((listener) => app.use(listener as never) as never);
+    const response = await fetch(`http://127.0.0.1:${port}/conversations/a/cancel`, { method: 'POST' });
+    expect([response.status, await response.json()]).toEqual([200, { status: conversation.status }]);
   });
 });
