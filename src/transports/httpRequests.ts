@@ -150,8 +150,9 @@ async function completeBody(request: Request, bytesMax: number, quota?: RequestQ
   try {
     return await bodyBytes(request, bytesMax, quota);
   } catch (error) {
-    // Only the connection of the client can fail while its body is read.
-    throw RunchartError.isRunchartError(error) ? error : malformed('a complete body');
+    // A body that `authorize` has read is a mistake of the host, which its log must show.
+    const isOfHost = error instanceof TypeError || RunchartError.isRunchartError(error);
+    throw isOfHost ? error : malformed('a complete body');
   }
 }
 

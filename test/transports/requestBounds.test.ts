@@ -83,6 +83,16 @@ describe('a client that disconnects before its body is complete', () => {
   );
 });
 
+it.each(HANDLERS)('a body that authorize has read is a failure of the server: %s', async (_, make, path, value) => {
+  const failures: object[] = [];
+  const logger = { error: (fact: object) => failures.push(fact) };
+  const handle = make(agentOf(), { logger, authorize: async (request) => (await request.text()) !== '' });
+  const headers = { 'content-type': 'application/json' };
+  const init = { method: 'POST', headers, body: JSON.stringify(value) };
+  expect((await handle(new Request(`http://host${path}`, init))).status).toBe(500);
+  expect(failures).toHaveLength(1);
+});
+
 describe('a conversation whose id is no plain word', () => {
   const IDS = ['a b', 'a/b', '/a', 'a?b=c', 'a#b', 'a%2Fb', '%', 'a\\b', 'ü', '😀', 'a+b', 'a;b', 'a"b', 'a:b', '...'];
 
