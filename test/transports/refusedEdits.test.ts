@@ -126,3 +126,21 @@ describe.each(PLACES)('a refused message of an AG-UI page to a conversation in %
     },
   );
 });
+
+describe('a refused message to a chat that does not exist', () => {
+  const MESSAGES: readonly (readonly [string, object])[] = [
+    ['an id that contains a slash', { messages: [user('m/1', text('hi'))] }],
+    ['bytes that are no image', { messages: [user('m1', file('image/png', 'no image'))] }],
+    ['settings that do not exist', { messages: [user('m1', text('hi'))], settings: { heat: 1 } }],
+  ];
+
+  it.each(MESSAGES)('with %s creates no conversation', async (_, body) => {
+    const agent = createAgent({ model: scripted(['one']) });
+    onTestFinished(() => agent.close());
+    const handler = uiMessageHandler(agent, { authorize: () => true, allow: { settings: true } });
+    const headers = { 'content-type': 'application/json' };
+    const init = { method: 'POST', headers, body: JSON.stringify({ id: 'new', ...body }) };
+    expect((await handler(new Request('http://h/chat', init))).status).toBe(400);
+    expect(await agent.list()).toEqual([]);
+  });
+});

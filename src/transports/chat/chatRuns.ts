@@ -12,11 +12,11 @@ import {
   standingEntries,
 } from '../../../machines/internal.ts';
 import type { Policies } from '../../agentPolicies.ts';
-import { type Content, storedContent } from '../../content/content.ts';
+import { type Content, readMessage, storedContent } from '../../content/content.ts';
 import { toBase64 } from '../../content/imageFormat.ts';
 import { type Conversation, loadDecisions } from '../../conversation/conversation.ts';
 import type { Run } from '../../conversation/run.ts';
-import type { SendOptions } from '../../conversation/sendOptions.ts';
+import { checkSending, type SendOptions } from '../../conversation/sendOptions.ts';
 import { beginning } from '../../printable.ts';
 import { wrongAnswer } from '../../runtime/commands.ts';
 import { decideCall } from '../clientActs.ts';
@@ -96,6 +96,12 @@ function unusedId(entries: readonly LogEntry[], id: string): string {
 
 /** The id of the page's message that this is, or the id itself. */
 export const pageIdOf = (messageId: string): string => messageId.replace(/~\d+$/, '');
+
+/** Throws the error of `send` for a message that every conversation would refuse, so that it creates none. */
+export function checkChatMessage({ id, content }: ChatMessage, chosen: SendOptions): void {
+  readMessage(content);
+  checkSending({ ...chosen, ...(id !== undefined && { messageId: id }) });
+}
 
 /** The entry about the page's message that counts: the message itself, or its last edit. */
 function standingMessage(entries: readonly LogEntry[], id: string) {

@@ -39,7 +39,7 @@ import {
   readUiMessages,
   uiDecision,
 } from './chatRequests.ts';
-import { beginChat } from './chatRuns.ts';
+import { beginChat, checkChatMessage } from './chatRuns.ts';
 import { ChatStream, streamed } from './chatStream.ts';
 import { acceptPageTools } from './pageTools.ts';
 import type { Piece } from './pieces.ts';
@@ -166,6 +166,7 @@ class ChatHandler {
     if (!isFields(body)) throw malformed('a JSON object');
     const chatRequest = read(body);
     const chosen = allowedChoices(choices(body), allow);
+    if (chatRequest.message) checkChatMessage(chatRequest.message, chosen);
     const { conversation: id, message } = chatRequest;
     const acquire = async (): Promise<Conversation> =>
       // An answer must refer to an existing conversation.
