@@ -11,8 +11,8 @@ export function acceptedAs(
   whileSuspended: SendOptions['whileSuspended'] | undefined,
 ): 'direct' | 'steer' | 'followUp' {
   // The log may not contain the delivery or return of a queued message yet.
-  const queued = standing.queued - queue.length + queueLength;
-  const accepted = acceptMessage({ ...standing, queued }, { kind, whileSuspended });
+  const current = { ...standing, queued: standing.queued - queue.length + queueLength };
+  const accepted = acceptMessage(current, { kind, whileSuspended });
   if (!('refused' in accepted)) return accepted.kind;
   if (accepted.refused !== 'full') throw new AgentBusyError(...BUSY[accepted.refused]);
   throw new LimitError(`the queue holds ${standing.policies.limits.queue} messages (policies.limits.queue)`);
