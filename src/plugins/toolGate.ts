@@ -157,14 +157,13 @@ export class Gate {
 
   async #isWanted({ definition, args }: PreparedCall, signal: AbortSignal): Promise<boolean> {
     const { needsApproval } = definition;
-    if (needsApproval === undefined || needsApproval === false) return false;
+    if (!needsApproval) return false;
     if (typeof needsApproval === 'function') {
       const { setTimer, diagnose } = this.#options.around;
       try {
-        if (
-          (await within(PHASE_MS, { setTimer, signal }, () => needsApproval.call(definition, args as never))) === false
-        )
-          return false;
+        return (
+          (await within(PHASE_MS, { setTimer, signal }, () => needsApproval.call(definition, args as never))) !== false
+        );
       } catch (error) {
         if (signal.aborted) throw error;
         diagnose('approval_error', { tool: definition.name, message: thrownText(error) });

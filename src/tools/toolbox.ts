@@ -96,9 +96,7 @@ export class Toolbox {
     if (this.#names.has(name)) return `The tool ${name} was removed by its server. It was not run.`;
     const lowerName = name.toLowerCase();
     const names = [...this.#tools.keys()];
-    const close = names.filter(
-      (earlierCopy) => earlierCopy.toLowerCase() === lowerName || earlierCopy.toLowerCase().includes(lowerName),
-    );
+    const close = names.filter((toolName) => toolName.toLowerCase().includes(lowerName));
     const shown = (close.length > 0 ? close : names).slice(0, NAMES_SHOWN).join(', ');
     return `There is no tool ${JSON.stringify(name.slice(0, NAME_SHOWN))}.${shown && ` Did you mean: ${shown}?`}`;
   }
@@ -168,7 +166,7 @@ export function roundCall(call: ToolCall, preparation: Preparation, pluginGates:
     return { callId, name, gated: false, readOnly: false, refused: { code, text }, fingerprint };
   }
   const { needsApproval, readOnly } = preparation.prepared.definition;
-  const gated = pluginGates || (needsApproval !== undefined && needsApproval !== false);
+  const gated = pluginGates || !!needsApproval;
   return { callId, name, gated, readOnly: readOnly === true, fingerprint };
 }
 

@@ -441,7 +441,7 @@ export const defects = [
     id: 'approval-not-asked',
     about: 'a tool that needs approval runs without it',
     fault: 'none',
-    edits: [['if (needsApproval === undefined || needsApproval === false)', 'if (needsApproval !== undefined)']],
+    edits: [['if (!needsApproval)', 'if (needsApproval !== undefined)']],
   },
   {
     id: 'denial-runs',
