@@ -170,7 +170,7 @@ export type ModelValue =
       /** 0 to 1, chosen by the host. */
       random: number;
       model: string;
-      /** The index of the next model that accepts the request, if the one after this does not. */
+      /** The index of the next model that may be called: it was not called before, and accepts the request. Default: the one after this. */
       nextModel?: number;
       /** The model answered, and its answer cannot be used. */
       spent?: { usage: Usage; costUsd: number | null };

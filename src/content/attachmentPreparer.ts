@@ -66,11 +66,19 @@ export class AttachmentPreparers {
     return preparer.prepare(messages, signal);
   }
 
-  /** The first later fallback model that accepts the last cycle's messages; absent if that is simply the next one. */
-  skipping(models: readonly AttachmentModel[], index: number, entries: readonly LogEntry[]): { nextModel?: number } {
+  /**
+   * The first later fallback model that accepts the last cycle's messages, and is not the model of the request, whose id is
+   * `own`; absent if that is simply the next one.
+   */
+  skipping(
+    models: readonly AttachmentModel[],
+    index: number,
+    entries: readonly LogEntry[],
+    own?: string,
+  ): { nextModel?: number } {
     const parts = attachmentsIn(entries);
     const next = models.findIndex(
-      ({ accepts: patterns }, at) => at > index && parts.every((part) => isAcceptable(part, patterns)),
+      ({ id, accepts }, at) => at > index && id !== own && parts.every((part) => isAcceptable(part, accepts)),
     );
     if (next === index + 1) return {};
     return { nextModel: next < 0 ? models.length : next };

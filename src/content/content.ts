@@ -239,10 +239,11 @@ export class Attachments {
     return messages;
   }
 
-  /** The fallback model that accepts the images and files of the current request, if the next one does not. */
-  skipping(models: readonly AttachmentModel[], index: number, entries: readonly LogEntry[]): { nextModel?: number } {
+  /** The next fallback model. It is not the model of the request, whose id is `own`, and accepts the images and files of the request. */
+  skipping(models: readonly AttachmentModel[], index: number, entries: readonly LogEntry[], own: string) {
     // Without a preparer, no request had an image or a file.
-    return this.#preparers?.skipping(models, index, entries) ?? {};
+    const isOwn = models[index + 1]?.id === own;
+    return this.#preparers?.skipping(models, index, entries, own) ?? { nextModel: index + (isOwn ? 2 : 1) };
   }
 
   /** Decoding and scaling are loaded with the first image or file. */

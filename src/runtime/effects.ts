@@ -237,7 +237,7 @@ export class Effects {
       this.#attempted({ model, request: each, attempt, runId }, abort);
     const raw = await (this.#answers ? this.#answers.ask(model, request, call) : call(request));
     if (raw.kind === 'failed') {
-      const skipping = attachments.skipping(models, index, around.entries);
+      const skipping = attachments.skipping(models, index, around.entries, next.model.id);
       return { ...raw, message: redact(raw.message), ...skipping };
     }
     this.#redacted?.end();

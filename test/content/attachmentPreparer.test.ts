@@ -232,4 +232,13 @@ describe('a fallback', () => {
       expect(nextModel([...request(0, 1, [0, 1]), ...request(4, steers, [])])).toBe(1);
     },
   );
+
+  it('passes over the model that the request began with', () => {
+    const preparers = new AttachmentPreparers({}, undefined);
+    const nextModel = (shown: readonly number[], own: string) =>
+      preparers.skipping(models, 0, request(0, 0, shown), own).nextModel ?? 1;
+    expect([nextModel([], 'words'), nextModel([], 'b'), nextModel([0], 'a'), nextModel([0], 'b')]).toEqual([
+      2, 1, 2, 3,
+    ]);
+  });
 });

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import {
   ConfigurationError,
+  ModelError,
   type ModelSettings,
   type Plugin,
   type RequestInfo,
@@ -59,6 +60,18 @@ describe('the choice of a message', () => {
     const replies = on.conversation.log().flatMap((each) => (each.type === 'model-reply' ? [each.model] : []));
     expect(replies).toEqual(['small-1', 'small-1', 'scripted']);
     expect([small.calls.length, on.model.calls.length]).toEqual([2, 1]);
+  });
+
+  it('names a model that is also a fallback model: it is called no second time after its attempts are spent', async () => {
+    const busy = () => new ModelError({ code: 'server' });
+    const small = scripted([busy(), busy(), 'again'], { id: 'small-1' });
+    const other = scripted(['other'], { id: 'other' });
+    const modelRetry = { attempts: 2, baseMs: 0, fallbackModels: [small, other] };
+    const on = await bench({ models: { small }, policies: { modelRetry } });
+    const run = on.conversation.send('hi', { model: 'small' });
+    await on.clock.until(run.result);
+    expect(await run.text).toBe('other');
+    expect([small.attempts, other.attempts]).toEqual([[1, 2], [3]]);
   });
 
   it('sets the model of each request, and a required tool holds until the request has its first call', async () => {
