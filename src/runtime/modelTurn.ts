@@ -51,6 +51,8 @@ import type { CurrentRequest } from './currentRequest.ts';
 import type { Ports } from './hostPorts.ts';
 import type { SubAgents } from './subAgentPort.ts';
 
+const PATCHED = ['system', 'tools', 'maxOutputTokens', 'temperature'] as const satisfies (keyof RequestPatch)[];
+
 export class NextRequest implements RequestDraft {
   readonly instructions: string;
   readonly #toolbox: Toolbox;
@@ -92,14 +94,10 @@ export class NextRequest implements RequestDraft {
   }
 
   /** Applies the fields that a patch may change. Messages come from the log. */
-  patch({ system, tools, maxOutputTokens, temperature }: RequestPatch): void {
-    this.#patch = {
-      ...this.#patch,
-      ...(system !== undefined && { system }),
-      ...(tools !== undefined && { tools }),
-      ...(maxOutputTokens !== undefined && { maxOutputTokens }),
-      ...(temperature !== undefined && { temperature }),
-    };
+  patch(patch: RequestPatch): void {
+    for (const field of PATCHED) {
+      if (patch[field] !== undefined) this.#patch = { ...this.#patch, [field]: patch[field] };
+    }
   }
 
   /** Tokens of input and output together. */
@@ -111,9 +109,9 @@ export class NextRequest implements RequestDraft {
   frame(): Omit<ModelRequest, 'messages'> {
     const { maxOutputTokens } = this.model;
     const system = [this.#patch.system ?? this.instructions, ...this.#contexts].filter(Boolean).join('\n\n');
-    const tools = this.#request.toolsAmong(this.#toolbox.specs);
+    const tools = this.#request.toolsAmong(this.#patch.tools ?? this.#toolbox.specs);
     const { settings } = this.#request;
-    return { tools, ...(maxOutputTokens !== undefined && { maxOutputTokens }), ...settings, ...this.#patch, system };
+    return { ...(maxOutputTokens !== undefined && { maxOutputTokens }), ...settings, ...this.#patch, tools, system };
   }
 
   /** The current request. */

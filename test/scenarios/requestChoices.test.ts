@@ -109,6 +109,21 @@ describe('the choice of a message', () => {
     expect(other.ran).toEqual([]);
   });
 
+  it('keeps a plugin from offering a tool that was not chosen', async () => {
+    const [echo, other] = [echoTool(), echoTool('other')];
+    const spec = { name: 'other', description: '', parameters: { type: 'object' } };
+    const plugin: Plugin = {
+      name: 'offers',
+      beforeInference: ({ request: { tools } }) => ({ request: { tools: [...tools, spec] } }),
+    };
+    const replies = [[call('c1', 'other', { m: '' })], 'done'];
+    const on = await bench({ tools: [echo.tool, other.tool], plugins: [plugin], replies });
+    await on.conversation.send('hi', { tools: ['echo'] }).result;
+    expect(on.model.calls.map(({ tools }) => tools.map(({ name }) => name))).toEqual([['echo'], ['echo']]);
+    expect(only(on.conversation.log(), 'tool-result')).toEqual(['tool-result c1 failed out_of_scope']);
+    expect(other.ran).toEqual([]);
+  });
+
   it('holds for a followUp that waits, a resumption, a retry and a restart', async () => {
     const tool = echoTool('ask');
     const small = scripted([[call('c1', 'ask', { m: '' })], 'small'], { id: 'small-1' });
