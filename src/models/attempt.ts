@@ -103,7 +103,7 @@ export class Attempt {
   #usage: Usage = zeroUsage.usage;
   #finish: FinishReason | undefined;
   #extra: Json | undefined;
-  #inputs: Map<number, { index: number; name?: string; text: string }> | undefined;
+  #inputs: Map<number, InFlight['toolInputs'][number]> | undefined;
   #streamed = false;
   /** Made when it is read, and kept until more text comes. */
   #inFlight: InFlight | null = null;
@@ -130,7 +130,7 @@ export class Attempt {
       runId: this.runId,
       text: this.#reply.textOf('assistant'),
       reasoning: this.#reply.textOf('reasoning'),
-      toolInputs: Object.freeze([...(this.#inputs?.values() ?? [])].map((input) => Object.freeze({ ...input }))),
+      toolInputs: Object.freeze([...(this.#inputs?.values() ?? [])]),
     });
     return this.#inFlight;
   }
@@ -229,12 +229,11 @@ export class Attempt {
     this.#inFlight = null;
   }
 
-  #addInput(index: number, name: string | undefined, text: string): void {
+  /** Later deltas add text; the first id and the first name count. */
+  #addInput(index: number, named: { callId?: string; name?: string }, text: string): void {
     this.#inputs ??= new Map();
-    const input = this.#inputs.get(index) ?? { index, text: '' };
-    input.text += text;
-    if (name !== undefined) input.name ??= name;
-    this.#inputs.set(index, input);
+    const input = this.#inputs.get(index);
+    this.#inputs.set(index, Object.freeze({ index, ...named, ...input, text: (input?.text ?? '') + text }));
   }
 
   /** Reported once, because a stream may contain any number of such parts. */
@@ -256,9 +255,9 @@ export class Attempt {
         return;
       case 'tool-call-delta': {
         const { index, callId, name, text } = part;
-        this.#addInput(index, name, text);
-        this.#streams();
         const named = { ...(callId !== undefined && { callId }), ...(name !== undefined && { name }) };
+        this.#addInput(index, named, text);
+        this.#streams();
         return void live?.({ type: 'tool-input-delta', runId, index, text, ...named });
       }
       case 'tool-call': {

@@ -27,7 +27,7 @@ export const models = [
     id: 'reset-tools',
     about: 'no reset after streamed tool input alone',
     witness: 'test/scenarios/retries.test.ts',
-    edits: [['this.#addInput(index, name, text);\n        this.#streams();', 'this.#addInput(index, name, text);']],
+    edits: [['this.#addInput(index, named, text);\n        this.#streams();', 'this.#addInput(index, named, text);']],
   },
   {
     id: 'reset-after-text',

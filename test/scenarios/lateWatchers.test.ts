@@ -296,4 +296,20 @@ describe('inFlight', () => {
     expect(seen.slice(0, 3)).toEqual(['reasoning-delta', 'text-delta', 'cancelling']);
     expect(seen).toHaveLength(5);
   });
+
+  it('a call keeps the id that the provider gave it, in the replay and in what is in flight', async () => {
+    const delta = { type: 'tool-call-delta' as const, index: 0 };
+    const parts: ModelPart[] = [
+      { ...delta, callId: 'p1', name: 'echo', text: '{' },
+      { ...delta, text: '"m"' },
+    ];
+    const on = await bench({ replies: [deaf(...parts)] });
+    on.conversation.send('hi');
+    await on.clock.advance(0);
+    const seen: Live[] = [];
+    on.conversation.live$.subscribe((signal) => void seen.push(signal));
+    const callInput = { index: 0, callId: 'p1', name: 'echo', text: '{"m"' };
+    expect(on.conversation.inFlight?.toolInputs).toEqual([callInput]);
+    expect(seen).toMatchObject([{ type: 'tool-input-delta', ...callInput }]);
+  });
 });
