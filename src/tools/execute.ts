@@ -101,17 +101,15 @@ export class ToolRunner {
     const since = ports.now();
     const { conversationId, cwd, diagnose } = around;
     const { resultBytes, toolMs } = policies.limits;
+    const show = (update: Json): void =>
+      live()?.({ type: 'tool-progress', runId, callId, elapsedMs: ports.now() - since, update });
+    let isOver = false;
     let isRefused = false;
     const progress = (update: Json): void => {
-      const show = abort.aborted ? undefined : live();
-      if (!show) return;
-      const elapsedMs = ports.now() - since;
+      if (isOver || abort.aborted || !live()) return;
       const progressValue = side('the progress of the call', update, { resultBytes, redact });
-      if ('value' in progressValue)
-        return show({ type: 'tool-progress', runId, callId, elapsedMs, update: redact(progressValue.value) });
-      if (!isRefused && progressValue.kind === 'erred') {
-        diagnose('progress_refused', { callId, message: textOfContent(progressValue.content) });
-      }
+      if ('value' in progressValue) return show(redact(progressValue.value));
+      if (!isRefused) diagnose('progress_refused', { callId, message: textOfContent(progressValue.content) });
       isRefused = true;
     };
     const retry = this.#with.retryOf?.(policies, ports);
@@ -122,20 +120,23 @@ export class ToolRunner {
       ...{ callId, conversationId, runId, cwd, idempotencyKey, state: this.#with.state(), progress, ...clock },
       ...(decision && { decision }),
       origin: around.request.origin(callId),
-      ...{ outside: prepared.grant?.outside, grant: prepared.grant },
+      outside: prepared.grant?.outside,
+      grant: prepared.grant,
     };
     const context: ToolContext = withSignal(fields, { abort, timeoutMs, listenerFailed });
     this.#with.attach(context);
     placeCall(context, around, ports.journal ? undefined : (text) => cut(redact(text), resultBytes));
     const late = (): void => diagnose('late_result', { callId });
     tellLackOfSandbox(prepared.tool, around);
-    progress('started');
+    show('started');
     const limits = { timeoutMs, resultBytes, redact };
     const rawValue = await executeTool(prepared, { context, abort, ...limits, setTimer, late, execute, retry });
     end();
     const close = rawValue.kind === 'pending' ? waitCloserOf(context) : undefined;
     if (close) this.#waits.set(callId, close);
-    progress('ended');
+    isOver = true;
+    // A call that was cancelled has its result already.
+    if (!abort.aborted || ('code' in rawValue && rawValue.code === 'timeout')) show('ended');
     const value = holdsAttachment(rawValue)
       ? { ...rawValue, content: await attachments.keepResult(rawValue.content, diagnose) }
       : rawValue;
@@ -193,27 +194,21 @@ export interface Execution extends ResultLimits {
   late(): void;
 }
 
-/** The error that represents a failure which was not thrown, for the host's retry decision. */
-function notThrown(
-  failure: Erred,
-  kind: Exclude<ToolFailure, 'thrown'>,
-  { definition }: PreparedCall,
-  { retry }: Execution,
-): Erred {
-  const error = new RunchartError(failure.code, textOfContent(failure.content));
-  return { ...failure, ...retry?.(error, kind, definition.idempotent === true) };
-}
-
 /** Runs one prepared call; never rejects. */
 export function executeTool(prepared: PreparedCall, execution: Execution): Promise<ToolValue> {
   const { definition, args } = prepared;
   const { context, abort, timeoutMs, setTimer, late, redact, resultBytes, retry, execute } = execution;
   return new Promise((resolve) => {
     let settled = false;
+    /** Adds the retry decision of the host, who receives an error also for a failure that was not thrown. */
+    const withRetry = (failure: Erred, kind: ToolFailure, thrown?: unknown): Erred => {
+      const error = kind === 'thrown' ? thrown : new RunchartError(failure.code, textOfContent(failure.content));
+      return { ...failure, ...retry?.(error, kind, definition.idempotent === true) };
+    };
     const stop = setTimer(timeoutMs, () => {
       settled = true;
       const words = `${definition.name} did not finish within ${timeoutMs} ms. It may still have an effect.`;
-      resolve(notThrown(erred('timeout', words), 'timeout', prepared, execution));
+      resolve(withRetry(erred('timeout', words), 'timeout'));
       abort.abort(new DOMException('the tool call timed out', 'TimeoutError'));
     });
     abort.onAbort(stop);
@@ -227,11 +222,7 @@ export function executeTool(prepared: PreparedCall, execution: Execution): Promi
     const fail = (error: unknown): void => {
       const failure = erred('error', cut(redact(thrownText(error)), resultBytes));
       // A cancelled or settled call is not retried.
-      settle(
-        settled || abort.aborted
-          ? failure
-          : { ...failure, ...retry?.(error, 'thrown', definition.idempotent === true) },
-      );
+      settle(settled || abort.aborted ? failure : withRetry(failure, 'thrown', error));
     };
     const succeed = (value: unknown): void => {
       if (isError(value)) return fail(value);
@@ -239,9 +230,7 @@ export function executeTool(prepared: PreparedCall, execution: Execution): Promi
         const answer = answerOf(value) ?? { status: 'success' as const, content: value };
         const answerValue = toolValue(answer, execution);
         settle(
-          answer.status === 'error' && answerValue.kind === 'erred'
-            ? notThrown(answerValue, 'returned', prepared, execution)
-            : answerValue,
+          answer.status === 'error' && answerValue.kind === 'erred' ? withRetry(answerValue, 'returned') : answerValue,
         );
       } catch (error) {
         settle(erred('not_json', cut(redact(`the tool's result cannot be read: ${thrownText(error)}`), resultBytes)));

@@ -107,7 +107,7 @@ function contentOf(value: unknown, limits: ResultLimits): Content {
 }
 
 /** A value beside the result, such as state or progress. It cannot be cut, so it is refused if it is too long. */
-export function side(what: string, value: unknown, { redact, resultBytes }: ResultLimits): { value: Json } | ToolValue {
+export function side(what: string, value: unknown, { redact, resultBytes }: ResultLimits): { value: Json } | Erred {
   const json = toJson(value, 'refused');
   if (json.kind === 'refused') return erred('not_json', cut(redact(`${what} is no JSON: ${json.why}`), resultBytes));
   if (bytesOf(JSON.stringify(json.value)) > resultBytes) {

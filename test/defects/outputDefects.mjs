@@ -44,7 +44,7 @@ export const printed = [
     id: 'progress-raw',
     about: 'progress of a tool is shown with its secrets',
     witness: 'test/hostile/sinks.test.ts',
-    edits: [['update: redact(progressValue.value) });', 'update: progressValue.value });']],
+    edits: [['return show(redact(progressValue.value));', 'return show(progressValue.value);']],
   },
   {
     id: 'ids-for-a-shell',

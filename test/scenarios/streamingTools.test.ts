@@ -193,3 +193,29 @@ describe('a tool that yields several values', () => {
     expect(resultOf(conversation)).toMatchObject({ outcome: 'failed', code: 'timeout' });
   });
 });
+
+describe('the progress of a call', () => {
+  it('ends with `ended`, and what the tool reports later is not shown', async () => {
+    let report = (_: string): void => {};
+    const { run, progress } = await at(async (context) => {
+      report = context.progress;
+      report('half');
+      return 'done';
+    });
+    report('too late');
+    await run.result;
+    report('much too late');
+    expect(progress).toEqual(['started', 'half', 'ended']);
+  });
+
+  it('ends with `ended` also where the call takes too long, and not where it is cancelled', async () => {
+    const slow = await at(() => new Promise(() => {}));
+    await slow.clock.advance(200);
+    await slow.run.result;
+    expect(slow.progress).toEqual(['started', 'ended']);
+    const cancelled = await at(({ signal }) => new Promise((_, fail) => signal.addEventListener('abort', fail)));
+    await cancelled.conversation.cancel();
+    await flush();
+    expect(cancelled.progress).toEqual(['started']);
+  });
+});

@@ -315,7 +315,7 @@ export const defects = [
     id: 'tool-never-times-out',
     about: 'a tool that never answers holds its run for ever',
     fault: 'tool-deaf',
-    edits: [["resolve(notThrown(erred('timeout', words), 'timeout', prepared, execution));", 'String(words);']],
+    edits: [["resolve(withRetry(erred('timeout', words), 'timeout'));", 'String(words);']],
   },
   {
     id: 'effects-outlive-cancel',
