@@ -31,5 +31,6 @@ export const defaultPolicies: ChartPolicies = { ...defaultsOf(chartRows), limits
 
 /** Milliseconds before the attempt that follows `failed` failed ones; `random` is 0 to 1. */
 export function backoffMs({ baseMs, factor, capMs, jitter }: Backoff, failed: number, random: number): number {
-  return Math.round(Math.min(capMs, baseMs * factor ** (failed - 1)) * (1 + jitter * random));
+  // The power may be Infinity, and 0 times that is NaN.
+  return baseMs && Math.round(Math.min(capMs, baseMs * factor ** (failed - 1)) * (1 + jitter * random));
 }

@@ -46,6 +46,14 @@ describe('attempts', () => {
     expect(result.tookMs).toBe(1400);
   });
 
+  it('S003-11: without a base no attempt waits, however often the factor is applied', async () => {
+    const modelRetry = { attempts: 4, baseMs: 0, factor: 1e200 };
+    const on = await bench({ replies: [busy(), busy(), busy(), 'ok'], policies: { modelRetry } });
+    await outcome(on);
+    const waits = on.conversation.log().flatMap((each) => (each.type === 'model-retry' ? [each.waitMs] : []));
+    expect(waits).toEqual([0, 0, 0]);
+  });
+
   it('S003-11: without other values the waits double from a second up to half a minute', async () => {
     const on = await bench({
       replies: Array.from({ length: 8 }, () => busy()),
