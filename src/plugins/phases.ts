@@ -77,6 +77,9 @@ export class PhaseRunner implements ToolChecks {
   readonly #scope: PhaseOptions & { stops: RunStops };
   /** Calls pass hooks and rules one by one. If a call stops the run, the calls after it stop too. */
   #lastCheck: Promise<unknown> = Promise.resolve();
+  /** The number of the last model call among the first `#counted` entries. */
+  #turn = 0;
+  #counted = 0;
 
   constructor(options: PhaseOptions) {
     this.#scope = { ...options, stops: new RunStops(options.around) };
@@ -209,7 +212,7 @@ export class PhaseRunner implements ToolChecks {
     const { call, tool } = prepared;
     const { decision, runId } = request;
     const context = {
-      ...phaseContext(around, runId, around.logState.counters.turns, signal, this.#ports(runId), call.callId),
+      ...phaseContext(around, runId, this.#turnOfCalls, signal, this.#ports(runId), call.callId),
       call,
       tool,
       ...(decision && { decision }),
@@ -238,7 +241,7 @@ export class PhaseRunner implements ToolChecks {
       if (!plugin.afterToolExecute) continue;
       const call = { callId, name: record?.name ?? '', args: record?.args ?? null };
       const context = {
-        ...phaseContext(this.#around, runId, this.#around.logState.counters.turns, signal, ports, callId),
+        ...phaseContext(this.#around, runId, this.#turnOfCalls, signal, ports, callId),
         call,
         outcome,
         result: content,
@@ -256,6 +259,16 @@ export class PhaseRunner implements ToolChecks {
       content = verdict.result ?? content;
     }
     return content;
+  }
+
+  /** The number of the model call whose reply has the call. Each entry is read once. */
+  get #turnOfCalls(): number {
+    const { entries } = this.#around;
+    for (; this.#counted < entries.length; this.#counted += 1) {
+      const entry = entries[this.#counted];
+      if (entry?.type === 'model-reply') this.#turn = entry.turn;
+    }
+    return this.#turn;
   }
 
   #ports(runId: string): Pick<PhasePorts, 'stop'> {

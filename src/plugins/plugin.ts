@@ -30,8 +30,8 @@ export interface PhaseContext {
   /** The id of the run. */
   runId: string;
   /**
-   * The number of the model call within the request, from 1. In `runStart`, and in the `runEnd` of a run that ends before its first
-   * call, it is the number of calls so far: 0 for a new request.
+   * The number of the last model call within the request, from 1. The phases before a call have the number of calls so far: it is 0
+   * in `runStart`, `stepStart` and `beforeInference` of a new request.
    */
   turn: number;
   /** The directory in which tools start. */

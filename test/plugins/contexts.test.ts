@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import type { Phase } from '../../machines/internal.ts';
 import type { Plugin } from '../../src/index.ts';
 import { PHASES } from '../../src/plugins/plugin.ts';
-import { bench, types } from '../support/agentBench.ts';
+import { bench, restart, types } from '../support/agentBench.ts';
 import { echoTool } from '../support/scenarioTools.ts';
 import { call } from '../support/scriptedReplies.ts';
 
@@ -34,8 +34,35 @@ it('each phase has the conversation, the run, the turn, the directory and the me
     expect(runs).toContain(runId);
     expect([phase, typeof turn, (signal as AbortSignal).aborted]).toEqual([phase, 'number', false]);
   }
-  const turns = received.flatMap(([phase, { turn }]) => (phase === 'afterInference' ? [turn] : []));
-  expect(turns).toEqual([1, 2]);
+});
+
+it('each phase has the number of the last model call within the request, also after a restart', async () => {
+  const turns: string[] = [];
+  const note = (phase: Phase) => (context: object) => void turns.push(`${phase} ${(context as Context).turn}`);
+  const plugin = { name: 'notes', ...Object.fromEntries(PHASES.map((phase) => [phase, note(phase)])) } as Plugin;
+  const options = { plugins: [plugin], tools: [echoTool().tool, echoTool('ask', { needsApproval: true }).tool] };
+  const of = (turn: number, ...phases: Phase[]): string[] => phases.map((phase) => `${phase} ${turn}`);
+  const step = (turn: number): string[] => [
+    ...of(turn - 1, 'stepStart', 'beforeInference'),
+    ...of(turn, 'afterInference', 'stepEnd'),
+  ];
+  const ofCall = ['beforeToolExecute', 'afterToolExecute'] as const;
+  const replies = ['earlier', [call('c1', 'echo', ARGS)], [call('c2', 'ask', ARGS)]];
+  const before = await bench({ ...options, replies });
+  await before.conversation.send('earlier').result;
+  expect(turns.splice(0)).toEqual(['runStart 0', ...step(1), ...of(1, 'naturalEnd', 'runEnd')]);
+  await before.conversation.send('hi').result;
+  expect(turns.splice(0)).toEqual([
+    'runStart 0',
+    ...step(1),
+    ...of(1, ...ofCall),
+    ...step(2),
+    ...of(2, ...ofCall, 'runEnd'),
+  ]);
+  const { conversation } = await restart(before, { ...options, replies: ['done'] });
+  await conversation.decide({ callId: 'c2', action: 'approve' });
+  await conversation.resume().result;
+  expect(turns).toEqual([...of(2, 'runStart', ...ofCall), ...step(3), ...of(3, 'naturalEnd', 'runEnd')]);
 });
 
 it('each phase reads the log and the messages as they are at that moment', async () => {
