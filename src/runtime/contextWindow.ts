@@ -104,6 +104,8 @@ const WANTED = { kept: 0, least: 0 };
 export const contextUse: ContextUse = (request, scope) => {
   const { next, transcript, logState, compact: wanted } = scope;
   delete scope.compact;
+  // The model of this request does not state its window, though another model of the agent does.
+  if (next.window === undefined) return { kind: 'context', used: 0, limit: 1, warned: false };
   const { pruneAbove = Number.POSITIVE_INFINITY, compactAbove = Number.POSITIVE_INFINITY } = request;
   const limit = next.window;
   const { system, tools, maxOutputTokens = RESERVE } = next.frame();

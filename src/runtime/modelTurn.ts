@@ -100,9 +100,9 @@ export class NextRequest implements RequestDraft {
     }
   }
 
-  /** Tokens of input and output together. */
-  get window(): number {
-    return this.model.contextWindow ?? 0;
+  /** Tokens of input and output together. Undefined where the model does not state them. */
+  get window(): number | undefined {
+    return this.model.contextWindow;
   }
 
   /** The current request without its messages. */

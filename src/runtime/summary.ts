@@ -77,13 +77,10 @@ function requestOf(
 ): ModelRequest {
   const { transcript, next } = around;
   const { seqs } = transcript;
+  const { window = 0 } = next;
   const earlier = transcript.messages().filter((_, index) => (seqs[index] ?? Number.POSITIVE_INFINITY) <= upToSeq);
-  const maxOutputTokens = Math.min(
-    SUMMARY_MOST,
-    Math.ceil(next.window * SUMMARY),
-    model.maxOutputTokens ?? SUMMARY_MOST,
-  );
-  const room = Math.max(0, next.window - 2 * maxOutputTokens) * CHARACTERS_A_TOKEN;
+  const maxOutputTokens = Math.min(SUMMARY_MOST, Math.ceil(window * SUMMARY), model.maxOutputTokens ?? SUMMARY_MOST);
+  const room = Math.max(0, window - 2 * maxOutputTokens) * CHARACTERS_A_TOKEN;
   const wanted = instructions === undefined ? '' : `\n\nBesides, for this summary:\n${redact(instructions)}`;
   const content = textPart(linesWithin(earlier, room));
   return { system: SYSTEM + wanted, messages: [{ role: 'user', content }], tools: [], maxOutputTokens };
@@ -115,13 +112,13 @@ export async function summaryValue(
   const model = models[request.model] ?? models[0];
   if (!model) throw new Error('an agent has a model');
   const { now, setTimer, random } = ports;
-  const { entries, next } = around;
+  const { window = 0 } = around.next;
   const diagnose = (code: string, detail?: Json): void => around.diagnose(redact(code), detail);
   const about = { model, request: requestOf(request, options, model), attempt, runId, timeouts: policies.modelTimeout };
   const call = new Attempt({ ...about, abort, now, setTimer, random, live: () => undefined, diagnose });
   const raw = await observedAttempt({ workObserver, abort }, about, () => call.run());
-  const most = next.window * SUMMARY * CHARACTERS_A_TOKEN;
-  const kept = redact(lastAsked(entries, upToSeq, most / 2));
+  const most = window * SUMMARY * CHARACTERS_A_TOKEN;
+  const kept = redact(lastAsked(around.entries, upToSeq, most / 2));
   if (raw.kind === 'failed') return { ...raw, message: redact(raw.message), kept };
   const spent = { usage: raw.usage, costUsd: costOf(raw.usage, model.prices) };
   const text = textOf(raw);

@@ -26,6 +26,23 @@ describe('the window of an agent', () => {
   });
 });
 
+describe('a model that does not state its window', () => {
+  it.each([
+    ['the agent’s own', [undefined, 1_000]],
+    ['one that the request chose', [1_000, undefined]],
+  ] as const)('%s answers as if no model of the agent did', async (_, [ofOwn, ofOther]) => {
+    const model = (id: string, contextWindow?: number) =>
+      scripted([tokens(2_000)], { id, ...(contextWindow !== undefined && { contextWindow, maxOutputTokens: 10 }) });
+    const on = await bench({ model: model('own', ofOwn), models: { other: model('other', ofOther) } });
+    const options = ofOwn === undefined ? {} : { model: 'other' };
+    expect(await on.conversation.send('hi', options).result).toMatchObject({ termination: 'NaturalEnd', turns: 1 });
+    expect(only(on.conversation.log(), 'context-warning', 'extension', 'compaction')).toEqual([]);
+    // The next request is measured by the window of its own model, which is full.
+    const next = on.conversation.send('hi', ofOwn === undefined ? { model: 'other' } : {});
+    expect(await next.result).toMatchObject({ termination: 'Stopped', cause: 'context_exhausted' });
+  });
+});
+
 /** A reply whose call used this many tokens in and out. */
 const took = (tokens: number, text = 'ok'): ModelPart[] => [
   t(text),
