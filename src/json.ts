@@ -157,11 +157,3 @@ export function exactJson(value: unknown, bytesMax: number): Parsed {
     return { kind: 'refused', why: thrownMessage(error) };
   }
 }
-
-export function deepFreeze<T>(value: T): T {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value) || ArrayBuffer.isView(value)) return value;
-  Object.freeze(value);
-  if (Array.isArray(value)) for (let index = 0; index < value.length; index++) deepFreeze(value[index]);
-  else for (const key in value) deepFreeze((value as { [key: string]: unknown })[key]);
-  return value;
-}

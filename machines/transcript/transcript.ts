@@ -7,6 +7,7 @@ import { eachEarlierEntry } from '../log/earlierMessages.ts';
 import { standingAt } from '../log/rewinding.ts';
 import type { Json, LogEntry, Message, Settlement, StoredPart, ToolCall, ToolOutcome } from '../vocabulary.ts';
 import { prunedBy } from './contextEntries.ts';
+import { deepFreeze } from './deepFreeze.ts';
 import { DID_NOT_RUN, lateText, NO_RESULT, PRUNED_RESULT, suspendedText } from './texts.ts';
 
 export const textPart = (words: string): StoredPart[] => [{ type: 'text', text: words }];
@@ -133,7 +134,7 @@ class OpenReply {
 
   /** The reply so far, as if it were complete: its message, then a result for each call. Empty where there is none. */
   get messages(): readonly Message[] {
-    this.#shown ??= this.#show().map((message) => Object.freeze(message));
+    this.#shown ??= deepFreeze(this.#show());
     return this.#shown;
   }
 
@@ -279,7 +280,7 @@ class MessageList implements Transcript {
   }
 
   #add(message: Message): void {
-    this.#messages.push(Object.freeze(message));
+    this.#messages.push(deepFreeze(message));
     this.#seqs.push(this.#seq);
   }
 
@@ -303,7 +304,7 @@ class MessageList implements Transcript {
   }
 
   #replace(index: number, message: Message): void {
-    this.#messages[index] = Object.freeze(message);
+    this.#messages[index] = deepFreeze(message);
   }
 
   #prune(callIds: readonly string[]): void {

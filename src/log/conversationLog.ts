@@ -8,6 +8,7 @@ import { type Observable, Subject } from 'rxjs';
 import {
   applyEntry,
   createTranscript,
+  deepFreeze,
   emptyLogState,
   type LogEntry,
   type LogState,
@@ -15,7 +16,6 @@ import {
   reconcile,
   type Transcript,
 } from '../../machines/internal.ts';
-import { deepFreeze } from '../json.ts';
 import type { LogHandle } from '../stores/logStore.ts';
 import { guarded } from './isolatedObservable.ts';
 import type { Redact } from './redact.ts';

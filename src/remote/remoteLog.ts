@@ -4,12 +4,18 @@
  * everything begins anew at entry 0. A subscriber that throws affects nobody else.
  */
 import { type Observable, Subject } from 'rxjs';
-import type { Json, LogEntry, Message, PendingCall, QueuedMessage } from '../../machines/internal.ts';
+import {
+  deepFreeze,
+  type Json,
+  type LogEntry,
+  type Message,
+  type PendingCall,
+  type QueuedMessage,
+} from '../../machines/internal.ts';
 import { unsettledCalls } from '../conversation/run.ts';
 import type { ConversationOverview } from '../conversation/served/conversationOverview.ts';
 import { waitingCalls } from '../conversation/waitingCalls.ts';
 import { RunchartError } from '../errors.ts';
-import { deepFreeze } from '../json.ts';
 import type { ConversationStatus, InFlight, Live } from '../live.ts';
 import { emptyFolds, foldEntry, type LogFolds } from '../log/conversationLog.ts';
 import { nextEntry } from '../log/entryShape.ts';

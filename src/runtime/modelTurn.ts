@@ -8,6 +8,7 @@ import {
   type AgentItem,
   type Chart,
   type ContextValue,
+  deepFreeze,
   type EffectRequest,
   isVisible,
   type Json,
@@ -21,7 +22,6 @@ import {
   type Usage,
 } from '../../machines/internal.ts';
 import type { Policies } from '../agentPolicies.ts';
-import { deepFreeze } from '../json.ts';
 import type { Redact } from '../log/redact.ts';
 import type { Attempted, RawCall, RawReply } from '../models/attempt.ts';
 import {

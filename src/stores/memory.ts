@@ -2,9 +2,9 @@
  * A store in the memory of this process. Invariant: entries are frozen; entries that are not are copied first. A log
  * exists as long as the store object. Equal bytes are stored once for each conversation.
  */
+import { deepFreeze } from '../../machines/internal.ts';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { RunchartError, SessionBusyError } from '../errors.ts';
-import { deepFreeze } from '../json.ts';
 import { onDemand } from '../onDemand.ts';
 import {
   type ConversationInfo,

@@ -5,9 +5,9 @@
  * nor tool. A schema that throws, returns an invalid result or does not answer refuses the call.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import { fingerprintOf, type Json, type RoundCall, type ToolCall } from '../../machines/internal.ts';
+import { deepFreeze, fingerprintOf, type Json, type RoundCall, type ToolCall } from '../../machines/internal.ts';
 import { ConfigurationError, thrownMessage, thrownText } from '../errors.ts';
-import { bytesOf, deepFreeze, isShared, parseJson } from '../json.ts';
+import { bytesOf, isShared, parseJson } from '../json.ts';
 import type { ToolSpec } from '../models/model.ts';
 import { within } from '../timeLimit.ts';
 import { type CallGrant, changesOf, definitionOf, type Tool, type ToolDefinition, validatedArgs } from './tool.ts';

@@ -1,6 +1,6 @@
 /** Subscribers of the log, live signals, view and run iteration, connected at any time. */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { emptyLogState } from '../../machines/internal.ts';
+import { emptyLogState, modelMessages } from '../../machines/internal.ts';
 import { RunFeed, RunHandle } from '../../src/conversation/run.ts';
 import type { ConversationView, Live, LogEntry, Run } from '../../src/index.ts';
 import type { Runtime } from '../../src/runtime/runtime.ts';
@@ -69,6 +69,30 @@ describe('log$', () => {
     for (const each of conversation.log()) expect(Object.isFrozen(each)).toBe(true);
     const output = await entry(conversation, 'agent-output');
     expect(() => Object.assign(output.item, { name: 'forged' })).toThrow(TypeError);
+  });
+
+  it('messages and views are frozen at every depth, and waiting calls are copies: no reader changes the next request', async () => {
+    const { conversation, model } = await bench({
+      replies: [[call('c1', 'echo', args), call('c2', 'ask', args)], 'waits', 'done'],
+      tools: [echoTool().tool, echoTool('ask', { needsApproval: true }).tool],
+    });
+    const thawed = (value: unknown): unknown[] =>
+      typeof value !== 'object' || value === null
+        ? []
+        : [...(Object.isFrozen(value) ? [] : [value]), ...Object.values(value).flatMap(thawed)];
+    const look = (): void => {
+      expect(conversation.messages().flatMap(thawed)).toEqual([]);
+      expect(modelMessages(conversation.log()).flatMap(thawed)).toEqual([]);
+      expect(thawed(conversation.view())).toEqual([]);
+      for (const { path } of conversation.pending) path.push('forged');
+    };
+    conversation.log$().subscribe(look);
+    await conversation.send('hi').result;
+    await conversation.decide({ callId: 'c2', action: 'approve' });
+    await conversation.resume().result;
+    expect(only(conversation.log(), 'diagnostic')).toEqual([]);
+    expect(model.calls.flatMap(({ messages }) => messages.flatMap(thawed))).toEqual([]);
+    expect(conversation.pending).toEqual([]);
   });
 
   it('it completes when the conversation closes', async () => {

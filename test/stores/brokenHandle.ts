@@ -1,7 +1,8 @@
 /** A handle of a broken store. Invariant: without a fault it keeps the contract. */
+
+import { deepFreeze } from '../../machines/internal.ts';
 import type { Diagnostic, LogEntry } from '../../machines/vocabulary.ts';
 import { RunchartError, StoreConflictError } from '../../src/errors.ts';
-import { deepFreeze } from '../../src/json.ts';
 import type { LogHandle } from '../../src/stores/logStore.ts';
 import type { Blobs } from './brokenBlobs.ts';
 import { distortions, limits } from './brokenContent.ts';

@@ -14,8 +14,8 @@ import {
 } from 'node:fs';
 import { open, readFile, writeFile } from 'node:fs/promises';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { deepFreeze } from '../../machines/internal.ts';
 import type { LogEntry } from '../../machines/vocabulary.ts';
-import { deepFreeze } from '../../src/json.ts';
 import { type ConversationRow, listedRow } from '../../src/stores/conversationRow.ts';
 import { addToRow } from '../../src/stores/conversationSummary.ts';
 import { fileNameOf, idOf } from '../../src/stores/jsonl/fileName.ts';

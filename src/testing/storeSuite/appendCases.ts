@@ -3,8 +3,8 @@
  * entries. The rules are in storeCase.ts.
  */
 import assert from 'node:assert/strict';
+import { deepFreeze } from '../../../machines/internal.ts';
 import type { LogEntry } from '../../../machines/vocabulary.ts';
-import { deepFreeze } from '../../json.ts';
 import type { LogStore } from '../../stores/logStore.ts';
 import {
   all,
