@@ -2,7 +2,15 @@
  * Runs the phases of the plugins, one plugin after the other. Rule: a phase that throws or takes too long is logged as
  * a diagnostic. An error of a `required` plugin ends the run, unless the run has already ended.
  */
-import type { EffectRequest, GateValue, Phase, PhaseValue, RunPhase, StoredPart } from '../../machines/internal.ts';
+import {
+  deepFreeze,
+  type EffectRequest,
+  type GateValue,
+  type Phase,
+  type PhaseValue,
+  type RunPhase,
+  type StoredPart,
+} from '../../machines/internal.ts';
 import { thrownText } from '../errors.ts';
 import { within } from '../timeLimit.ts';
 import type { PreparedCall, Toolbox } from '../tools/toolbox.ts';
@@ -54,7 +62,9 @@ type PhaseRequest = Extract<EffectRequest, { kind: 'phase' }>;
 /** The fields that only one phase receives. */
 const PHASE_FIELDS: Partial<Record<RunPhase, (around: ConversationScope, request: PhaseRequest) => object>> = {
   beforeInference: ({ next }) => ({ request: next.preview() }),
-  afterInference: ({ reply }, { failure }) => ({ ...(failure ? { error: failure } : reply && { reply }) }),
+  afterInference: ({ reply }, { failure }) => ({
+    ...(failure ? { error: failure } : reply && { reply: deepFreeze(reply) }),
+  }),
   preCompact: ({ summaryFor }) => ({ source: summaryFor }),
   runEnd: (_, { termination }) => ({ ...(termination && { termination }) }),
 };
@@ -213,7 +223,7 @@ export class PhaseRunner implements ToolChecks {
     const { decision, runId } = request;
     const context = {
       ...phaseContext(around, runId, this.#turnOfCalls, signal, this.#ports(runId), call.callId),
-      call,
+      call: deepFreeze(call),
       tool,
       ...(decision && { decision }),
     };
@@ -242,9 +252,9 @@ export class PhaseRunner implements ToolChecks {
       const call = { callId, name: record?.name ?? '', args: record?.args ?? null };
       const context = {
         ...phaseContext(this.#around, runId, this.#turnOfCalls, signal, ports, callId),
-        call,
+        call: deepFreeze(call),
         outcome,
-        result: content,
+        result: deepFreeze(content),
       };
       // The answer is read inside the guard, because an unusable answer is an error of the plugin.
       const act = async () => {

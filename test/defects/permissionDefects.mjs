@@ -137,7 +137,9 @@ export const permissions = [
     id: 'after-hooks-apart',
     about: "each plugin after a tool receives its own result instead of the previous plugin's",
     witness: 'test/scenarios/plugins.test.ts',
-    edits: [['outcome,\n        result: content,', 'outcome,\n        result: request.content,']],
+    edits: [
+      ['outcome,\n        result: deepFreeze(content),', 'outcome,\n        result: deepFreeze(request.content),'],
+    ],
   },
   {
     id: 'trust-whatever-it-holds',

@@ -103,3 +103,11 @@ it('the phases around a model call have its request and its reply, and the end o
   for (const context of of('afterInference')) expect(context).not.toHaveProperty('error');
   expect(of('runEnd').map(({ termination }) => termination)).toEqual(['Suspended', 'NaturalEnd']);
 });
+
+it('what a phase receives is frozen or a copy, so a plugin changes a call or a result only by its answer', async () => {
+  const { received } = await contexts();
+  const isFrozen = (value: unknown): boolean =>
+    typeof value !== 'object' || value === null || (Object.isFrozen(value) && Object.values(value).every(isFrozen));
+  for (const [phase, { call: checked, reply, result }] of received)
+    expect([phase, ...[checked, reply, result].map(isFrozen)]).toEqual([phase, true, true, true]);
+});
