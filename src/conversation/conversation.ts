@@ -269,10 +269,10 @@ export class Conversation<Output = unknown> {
     throw new ConfigurationError(`${this.id} is a sub-agent of ${parentId}: act there; here it can only be read`);
   }
 
-  #send(content: Content, options: SendOptions) {
+  #send(content: Content, unchecked: SendOptions) {
     this.#mustBeOpen();
     const read = this.#runtime.attachments.read(content);
-    if (options !== NO_OPTIONS) checkSending(options);
+    const options = unchecked === NO_OPTIONS ? unchecked : checkSending(unchecked);
     const { kind, messageId } = options;
     const repeated = messageId === undefined ? undefined : this.#runs.repeated(messageId);
     if (repeated) return repeated;

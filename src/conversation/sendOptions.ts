@@ -102,10 +102,12 @@ export interface AgentNames {
   readonly tools: () => readonly string[];
 }
 
-/** Throws ConfigurationError for an unknown option, kind or signal, because it would reach the log. */
-export function checkSending(options: SendOptions): void {
-  checkOptionsOf('send', options, sendValidator);
-}
+/**
+ * The options as they were checked: each is read once, because a getter could answer differently the next time. Throws
+ * ConfigurationError for an unknown option, kind or signal, because it would reach the log.
+ */
+export const checkSending = (options: SendOptions): SendOptions =>
+  checkOptionsOf('send', options, sendValidator) as SendOptions;
 
 /** The options as the log stores them. Throws ConfigurationError for a name that the agent does not have. */
 export function choicesIn(options: SendOptions, { named, tools: own }: AgentNames): RequestChoices {

@@ -52,6 +52,19 @@ describe('the choice of a message', () => {
     expect(on.conversation.log().find(({ type }) => type === 'user-message')).toMatchObject({ context: { list: [1] } });
   });
 
+  it('is read once, so that what was checked is what is logged', async () => {
+    const on = await bench({ replies: ['done'] });
+    const names = ['ann', ''];
+    const options: SendOptions = {
+      get by() {
+        return names.shift() ?? 'nobody';
+      },
+    };
+    await on.conversation.send('hi', options).result;
+    expect(on.conversation.log().find(({ type }) => type === 'user-message')).toMatchObject({ by: 'ann' });
+    expect(names).toEqual(['']);
+  });
+
   it('names the model of every call of the cycle, and the next cycle has the agent’s own again', async () => {
     const small = scripted([[call('c1', 'echo', { m: '' })], 'small'], { id: 'small-1' });
     const on = await bench({ tools: [echoTool().tool], models: { small }, replies: ['own'] });

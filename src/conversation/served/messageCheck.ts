@@ -23,8 +23,7 @@ export function checkMessage(
 ): void {
   const runtime = runtimeOf(conversation);
   const { attachments, request, toolbox } = runtime;
-  checkSending(options);
-  const { model, output: _, ...choices } = options;
+  const { model, output: _, ...choices } = checkSending(options);
   choicesIn(choices, { named: noNames, tools: () => toolbox.specs.map(({ name }) => name) });
   mustAccept(attachments.read(content), request.modelNamed(model));
   mustRefer(conversation, content);
