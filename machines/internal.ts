@@ -88,10 +88,10 @@ export { stopReason } from './run/runEntries.ts';
 export { dueReplays } from './tools/openCalls.ts';
 export { groupNames } from './tools/toolGroups.ts';
 export { shareOf } from './transcript/contextEntries.ts';
-export { deepFreeze } from './transcript/deepFreeze.ts';
 export { GO_ON_STOPPED, PRUNED_RESULT } from './transcript/texts.ts';
 export {
   CHARACTERS_A_TOKEN,
+  deepFreeze,
   isVisible,
   prunableIn,
   prunableOf,

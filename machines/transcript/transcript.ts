@@ -7,7 +7,6 @@ import { eachEarlierEntry } from '../log/earlierMessages.ts';
 import { standingAt } from '../log/rewinding.ts';
 import type { Json, LogEntry, Message, Settlement, StoredPart, ToolCall, ToolOutcome } from '../vocabulary.ts';
 import { prunedBy } from './contextEntries.ts';
-import { deepFreeze } from './deepFreeze.ts';
 import { DID_NOT_RUN, lateText, NO_RESULT, PRUNED_RESULT, suspendedText } from './texts.ts';
 
 export const textPart = (words: string): StoredPart[] => [{ type: 'text', text: words }];
@@ -17,6 +16,15 @@ export const isVisible = (text: string): boolean => /[^\s\p{Cf}]/u.test(text);
 
 export const textOfContent = (content: readonly StoredPart[]): string =>
   content.map((part) => (part.type === 'text' ? part.text : `[${part.mediaType}]`)).join('\n');
+
+/** Freezes a value that several readers share. A frozen value counts as frozen at every depth. */
+export function deepFreeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value) || ArrayBuffer.isView(value)) return value;
+  Object.freeze(value);
+  if (Array.isArray(value)) for (let index = 0; index < value.length; index++) deepFreeze(value[index]);
+  else for (const key in value) deepFreeze((value as { [key: string]: unknown })[key]);
+  return value;
+}
 
 /** A result that arrives after the model has spoken again. */
 export function lateMessage(callId: string, name: string, outcome: ToolOutcome, content: StoredPart[]): Message {
@@ -363,12 +371,11 @@ class MessageList implements Transcript {
   #compact(upToSeq: number, summary: string): void {
     let cut = this.#seqs.findIndex((seq) => seq > upToSeq);
     if (cut < 0) cut = this.#messages.length;
-    this.#messages.splice(0, cut, { role: 'user', content: textPart(summary) });
+    this.#messages.splice(0, cut, deepFreeze<Message>({ role: 'user', content: textPart(summary) }));
     this.#seqs.splice(0, cut, upToSeq);
     this.#reported = 0;
-    const moved = cut - 1;
     for (const slot of this.#slots.values()) {
-      if (slot.index >= cut) slot.index -= moved;
+      if (slot.index >= cut) slot.index -= cut - 1;
       // Summarized messages have no place any more. A later result of their calls is appended after them.
       else slot.reply = 0;
     }

@@ -26,11 +26,10 @@ import type { AgentOptions } from '../options.ts';
 import { type ConversationView, createProjector } from '../projector/index.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { invalidOption } from '../validation.ts';
-import { acceptedAs } from './acceptance.ts';
 import { closeConversation } from './close.ts';
 import type { Receipt } from './receipts.ts';
 import { pendingCalls, type Run, unsettledCalls } from './run.ts';
-import { Runs } from './runs.ts';
+import { acceptedAs, Runs } from './runs.ts';
 import { type AgentNames, checkResumptionId, checkSending, choicesIn, type SendOptions } from './sendOptions.ts';
 
 /** Loaded for a conversation that exists already, or whose agent has tools. */

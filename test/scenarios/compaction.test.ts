@@ -80,6 +80,16 @@ describe('the time and the range', () => {
     expect(compactions(again)).toHaveLength(1);
   });
 
+  it('the message of a summary is frozen like every other', async () => {
+    const to = await filled([summed(), 'ok']);
+    await say(to, text(150));
+    expect(compactions(to)).toHaveLength(1);
+    for (const message of to.conversation.messages()) {
+      expect(Object.isFrozen(message) && Object.isFrozen(message.content)).toBe(true);
+      expect(message.content.every((part) => Object.isFrozen(part))).toBe(true);
+    }
+  });
+
   it('the summary is durable before the request that contains it', async () => {
     const seen: unknown[] = [];
     const look = () => seen.push(to.conversation.log().at(-1)?.type);

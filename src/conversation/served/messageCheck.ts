@@ -7,8 +7,8 @@ import { type Content, mustAccept } from '../../content/content.ts';
 import { ConfigurationError } from '../../errors.ts';
 import { noNames } from '../../runtime/currentRequest.ts';
 import { display } from '../../validation.ts';
-import { acceptedAs } from '../acceptance.ts';
 import { type Conversation, entriesOf, runtimeOf } from '../conversation.ts';
+import { acceptedAs } from '../runs.ts';
 import { checkSending, choicesIn, type SendOptions } from '../sendOptions.ts';
 
 /** The moment of the message: after other changes, or now, when the state of the conversation may refuse it. */
