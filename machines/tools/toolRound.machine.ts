@@ -95,10 +95,10 @@ const hasEnded = (event: ToolRoundEvent): event is CallDone =>
 
 const childId = (index: number): string => `call-${index}`;
 
-/** The outcome of a finished child in the round. */
+/** The position of a finished child in the round. */
 const indexOf = (event: CallDone): number => Number(event.actorId.slice('call-'.length));
 
-/** A sequential round launches nothing after a suspended call. No round launches anything after a steer. */
+/** A sequential round launches nothing after a suspended call. No round starts a call after a steer. */
 const closed = ({ next, slots, steered, sequential }: ToolRoundContext, last?: ToolCallOutput): boolean =>
   next >= slots.length || steered !== undefined || (sequential && last?.outcome === 'suspended');
 

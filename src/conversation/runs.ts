@@ -321,7 +321,7 @@ export function acceptedAs(
   kind: SendOptions['kind'] | undefined,
   whileSuspended: SendOptions['whileSuspended'] | undefined,
 ): 'direct' | 'steer' | 'followUp' {
-  // The log may not contain the delivery or return of a queued message yet.
+  // A message that was just delivered or returned keeps its place in the queue until the log contains that.
   const current = { ...standing, queued: standing.queued - queue.length + queueLength };
   const accepted = acceptMessage(current, { kind, whileSuspended });
   if (!('refused' in accepted)) return accepted.kind;

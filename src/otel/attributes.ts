@@ -112,7 +112,7 @@ export const modelAttributes = ({ id, provider }: TracedModel): Attributes => ({
   ...(provider !== undefined && { [PROVIDER]: provider }),
 });
 
-/** The attributes of a metric, which have few values. */
+/** The attributes of a metric. Each has few distinct values. */
 export const metricAttributes = (work: Work): Attributes =>
   work.kind === 'model'
     ? { [OPERATION]: 'chat', ...modelAttributes(work.model) }

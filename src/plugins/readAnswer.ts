@@ -9,7 +9,7 @@ import { type ResultLimits, reasonText } from '../tools/toolResult.ts';
 import { isLiteral, isObject } from '../validation.ts';
 import type { RequestPatch } from './plugin.ts';
 
-/** A required plugin failed, or an answer is unusable: the run ends as Error. */
+/** Ends the run as Error: a required plugin failed, or a plugin returned an unusable answer. */
 export class RequiredPluginError extends Error {
   readonly code = 'plugin_error';
 }

@@ -12,9 +12,9 @@ import { isFinalError } from './requestErrors.ts';
 
 /** The settings of the loop. */
 export interface LoopSettings {
-  /** The most model calls of a request. Default: `policies.limits.turns`. */
+  /** The maximum number of model calls in one request. Default: `policies.limits.turns`. */
   maxIterations?: number;
-  /** The most executions of a failing tool, with the first one. Default: `policies.toolRetry`. */
+  /** The maximum number of executions of a failing tool, including the first one. Default: `policies.toolRetry`. */
   maxRetries?: number;
   /** Refuses arguments that the tool's JSON Schema does not name. */
   toolStrictValidation?: boolean;

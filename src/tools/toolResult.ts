@@ -40,7 +40,7 @@ export const erred = (code: string, words: string): Erred => ({
   content: textPart(words),
 });
 
-/** The number of UTF-16 units of the first characters that fit into `bytes`. */
+/** Returns the length, in UTF-16 code units, of the longest beginning of `characters` with at most `bytes` bytes. */
 function unitsWithin(characters: Iterable<string>, bytes: number): number {
   let bytesLeft = bytes;
   let units = 0;

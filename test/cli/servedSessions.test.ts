@@ -1,4 +1,4 @@
-/** The sessions that `runchart serve` lists: those of its directory, wherever they are among all sessions of the store. */
+/** `runchart serve` lists every session of its directory, at any position in the list of the store. */
 import { expect, test } from 'vitest';
 import { sessionsIn } from '../../src/cli/sessions/sessionStore.ts';
 import type { ConversationInfo, ListOptions } from '../../src/stores/logStore.ts';

@@ -179,7 +179,7 @@ describe.each(REPLIES)('in mid-reply with %s', (name, placeOf, closed) => {
   it(`a server that is killed keeps ${keeps ? 'the message' : 'nothing of the request'}`, async () => {
     const { chat } = await reading(placeOf);
     await chat.killAndRestart();
-    // The history of runchart contains the interrupted run, without content.
+    // The history of runchart contains an empty message for the interrupted run.
     const words = wordsOf(await chat.history()).filter((each) => each !== 'assistant: ');
     expect(words).toEqual(keeps ? ['user: A'] : []);
   });

@@ -1,4 +1,4 @@
-/** docs/VOCABULARY.md and docs/ARCHITECTURE.md: the words are those of the log. */
+/** Compares the tables of docs/VOCABULARY.md and docs/ARCHITECTURE.md with the entry types and a printed log. */
 import { describe, expect, it } from 'vitest';
 import { type EntryKind, entryKinds } from '../../machines/log/entryKinds.ts';
 import { fencesOf, proseOf, read } from './documents.ts';

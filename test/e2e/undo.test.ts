@@ -41,7 +41,7 @@ describe.skipIf(!hasTerminals)('/undo', () => {
     first.process.stdin?.write('write notes\n');
     await first.says('Second done.');
     expect(existsSync(join(cwd, 'new', 'notes.md'))).toBe(true);
-    // The program is the child of the one that gives it a terminal.
+    // `first.process` is `script`, which provides the terminal. Its child is the program.
     const { pid } = first.process;
     const child = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).trim();
     process.kill(Number(child), 'SIGKILL');

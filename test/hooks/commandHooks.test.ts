@@ -90,7 +90,7 @@ describe('command hooks', () => {
 
   it('if they leave a process that holds their output, they answer after their own end, and that process is ended', async () => {
     const command = `sleep 987 & echo $! > left; echo '{"updatedInput":{"text":"b"}}'`;
-    // The clock of the conversation does not move, so a hook that waits for its time limit never answers.
+    // The virtual clock does not advance, so no time limit ends the hook. Only the exit of its shell can.
     const { ran } = await run({ PreToolUse: [{ command }] });
     expect(ran).toEqual(['b']);
     const remainingPid = Number(await readFile(join(cwd, 'left'), 'utf8'));

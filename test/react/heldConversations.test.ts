@@ -204,7 +204,7 @@ it('components of one conversation read the same snapshots, and those of two con
   const view = {};
   const [one, other] = [made(), made()];
   expect(snapshotsOf(one)).toBe(snapshotsOf(one));
-  // React renders without end where a snapshot is another object each time.
+  // React renders in an endless loop if each read returns a new object.
   expect(snapshotsOf(one).read()).toBe(snapshotsOf(one).read());
   expect(snapshotsOf(other)).not.toBe(snapshotsOf(one));
 });

@@ -186,7 +186,7 @@ class BrokenStore implements LogStore {
     if (written !== owner && !this.#is('opens conversations of other owners')) throw noConversation();
   }
 
-  /** The sub-agents that the log names, and theirs. */
+  /** Returns the ids of the sub-agents in the log, and of their sub-agents at every depth. */
   #subAgentsOf(kept: Kept | undefined): string[] {
     const entries = (kept?.texts ?? []).map((text) => JSON.parse(text) as LogEntry);
     return [...subAgentIds(entries)].flatMap((child) => {

@@ -78,7 +78,7 @@ export async function seen(bytes: Uint8Array | string): Promise<{ format: string
   return { format, width, height };
 }
 
-/** The same store with other blobs, or without any. Without blobs, bytes go into the entries. */
+/** Returns the store with the blob methods that `blobs` returns. Without these methods, bytes go into the entries. */
 export function withBlobs(
   store: LogStore,
   blobs: (handle: LogHandle) => Pick<LogHandle, 'putBlob' | 'getBlob'>,

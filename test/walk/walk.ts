@@ -1,7 +1,7 @@
 /**
  * One random walk: a conversation over the real adapter and a strict server, with aborts, denials, approvals, failures,
- * steers, followUps, suspensions and restarts (B01). Invariant: the seed and the conversation's state determine the
- * acts, not the time. The walk ends with every call decided and one last plain request.
+ * steers, followUps, suspensions and restarts (B01). Invariant: the acts depend only on
+ * the seed and the conversation's state, never on the time. The walk ends with every call decided and one last plain request.
  */
 import { createTranscript } from '../../machines/index.ts';
 import {

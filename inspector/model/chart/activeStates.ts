@@ -65,7 +65,7 @@ class Tally {
       together.push(target.id);
       if (target.type === 'history') this.#count(target.id);
       const isLast = place === legs.length - 1;
-      // A computed transition is a microstep of its own. For observed transitions, the last one of a microstep has its
+      // An inferred transition counts as one whole microstep. For observed transitions, the last one of a microstep has its
       // leaves.
       const walked = leg.isPart ? undefined : innermostActive(target).map(({ id }) => id);
       const next = isLast ? leaves : (leg.leaves ?? walked);

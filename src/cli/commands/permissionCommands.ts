@@ -53,7 +53,10 @@ function lastDecision(entries: readonly LogEntry[]): string | undefined {
   return last;
 }
 
-/** `allow RULE`, `ask RULE`, `deny RULE`: until the program ends. `keep RULE`: for the directory. `remove RULE`. */
+/**
+ * `allow RULE`, `ask RULE` and `deny RULE` add a rule until the program ends. `keep RULE` adds an allow rule for the
+ * directory. `remove RULE` removes a rule.
+ */
 export async function changePermissions(argument: string, port: CommandPort): Promise<void> {
   const { made, say } = port;
   if (port.isBusy()) return;

@@ -127,7 +127,7 @@ function isSame(one: FileState, other: FileState): boolean {
   return one.kind === 'missing' && other.kind === 'missing';
 }
 
-/** Calls of the log that changed a file without a record, and commands. */
+/** Returns the files that tools changed without a record, and the commands of `Bash`, from entry `seq` on. */
 function otherChanges(
   entries: readonly LogEntry[],
   seq: number,

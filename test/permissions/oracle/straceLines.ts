@@ -20,7 +20,7 @@ export interface Traced {
   isCut: boolean;
 }
 export interface TraceOptions {
-  /** A directory for the files of strace and of the lines; it is not traced. */
+  /** The trace is written into a temporary directory in it. Accesses to that directory are not reported. */
   scratch: string;
   cwd: string;
   env: Record<string, string>;

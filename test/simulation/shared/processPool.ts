@@ -72,7 +72,7 @@ export class ProcessPool implements PostgresPool {
   readonly options: { max?: number };
   readonly #ports: PoolPorts;
   readonly #listening = new Set<PooledConnection>();
-  /** Statements that wait for an answer that does not come. */
+  /** The replies of statements that the database does not answer. */
   #unanswered: Reply[] = [];
 
   constructor(ports: PoolPorts) {
