@@ -13,7 +13,7 @@ export const proves: boolean = process.env.PROVE === '1' || exhausts;
 
 const VOLUME = {
   /** Simulated lives: half with the first seeds, half with seeds of the sources. */
-  lives: [160, 1_200, 2_000],
+  lives: [160, 2_000],
   /** Lives of several processes over one simulated database; half with seeds of the sources. */
   sharedLives: [40, 500, 10_000],
   /** Lives of a conversation that a durable engine holds; half with seeds of the sources. */
