@@ -67,8 +67,8 @@ export class AttachmentPreparers {
   }
 
   /**
-   * The first later fallback model that accepts the last cycle's messages, and is not the model of the request, whose id is
-   * `own`; absent if that is simply the next one.
+   * The first later fallback model that accepts the last cycle's messages and is not the model of the request (`own`). Absent
+   * if the next model is this one.
    */
   skipping(
     models: readonly AttachmentModel[],

@@ -239,7 +239,7 @@ export class Attachments {
     return messages;
   }
 
-  /** The next fallback model. It is not the model of the request, whose id is `own`, and accepts the images and files of the request. */
+  /** The next fallback model that accepts the images and files of the request, and is not the model of the request (`own`). */
   skipping(models: readonly AttachmentModel[], index: number, entries: readonly LogEntry[], own: string) {
     // Without a preparer, no request had an image or a file.
     const isOwn = models[index + 1]?.id === own;

@@ -170,7 +170,7 @@ export function needsExactRule(unstripped: readonly ShellWord[]): boolean {
   return false;
 }
 
-/** The conversion of printf that sets the variable which a later word names (`printf %n PATH`). */
+/** In `printf %n PATH`, this conversion sets the variable `PATH`. */
 const COUNT = /%[-#' +0]*(\*|\d*)(\.(\*|-?\d*))?[hjlLtz]*n/;
 const hasCount = ({ value, isLiteral }: ShellWord): boolean => isLiteral && COUNT.test(value.replaceAll('%%', ''));
 

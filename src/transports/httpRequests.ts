@@ -63,7 +63,7 @@ export function refusal(error: unknown, logger?: FailureLogger): Response {
   return json(status, failure, status === 429 || status === 503 ? { 'retry-after': '1' } : {});
 }
 
-/** The path of a host as requests have it: with escapes, with a slash at its beginning, and without one at its end. */
+/** Writes a base path as the URLs of requests do: escaped, with a slash at its beginning, and without one at its end. */
 export const basePathOf = (path: string): string =>
   new URL(`/${path.replace(/^\/+/, '')}`, 'http://localhost').pathname.replace(/\/+$/, '');
 

@@ -26,8 +26,8 @@ import { type Outgoing, type ReadMessage, readIncoming, requestIdOf, type Transp
 /** The options of `route`. */
 export interface RouteOptions {
   /**
-   * If true, each turn ends with a `turn-result` and the conversation continues. Otherwise each turn ends with a `result`, and the conversation is
-   * closed, unless a call waits or `sessions` is set. Default: false.
+   * If true, each turn ends with a `turn-result` and the conversation continues. Otherwise each turn ends with a `result`, and
+   * the conversation is closed, unless a call waits or `sessions` is set. Default: false.
    */
   multiTurn?: boolean;
   /** The contents of `system-init`. Default: those of the agent. */

@@ -142,6 +142,11 @@ describe('an option', () => {
         type: 'object',
         properties: { a, c: { type: 'number' }, d: a },
       });
+      const kinds = ['read', 'write', 'read'].map((kind) => ({ properties: { kind: { const: kind } } }));
+      expect(await sentSchema({ type: 'object', oneOf: kinds })).toEqual({
+        type: 'object',
+        properties: { kind: { anyOf: [{ const: 'read' }, { const: 'write' }] } },
+      });
     },
   );
 

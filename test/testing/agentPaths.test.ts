@@ -188,7 +188,7 @@ it('each case ends as it says: stopped by a limit or the time, ended by a plugin
   const ends = new Set<string>();
   for (const options of agents) {
     const { cases } = await agentPaths((world) => createAgent({ ...options, ...world }), {
-      // With wider bounds, each case that waits goes on.
+      // With wider bounds, no case ends while a call waits.
       bounds: narrow,
       examples: options.tools ? { transfer: [{ args: { to: 'landlord', euros: 900 } }] } : {},
     });

@@ -174,7 +174,7 @@ export class SdkReply {
   }
 }
 
-/** A message of the user follows a cut reply, and Anthropic refuses a call of its own tool that has no result before it. */
+/** Leaves out the provider's own calls without a result. Anthropic refuses them if a message of the user follows. */
 function answeredBlocks(blocks: readonly Block[]): readonly Block[] {
   const parts = blocks.map((block) => (block.type === 'executed' && isRecord(block.part) ? block.part : undefined));
   const answered = new Set(parts.flatMap((part) => (part?.type === 'tool-result' ? [part.toolCallId] : [])));

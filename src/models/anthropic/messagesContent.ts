@@ -22,7 +22,7 @@ export const CACHED = { cache_control: { type: 'ephemeral' } } as const;
 /** The API allows four marks. Two of them are those of the system text and the tools. */
 const CACHED_MESSAGES = 2;
 
-/** In place of a message of the user without visible text, and before a conversation that begins with a reply. */
+/** Replaces a message of the user without visible text, and comes before a first reply. */
 const EMPTY_MESSAGE = { type: 'text', text: '[empty message]' };
 
 /** Returns the messages for the API. `provider`: whose own blocks are sent back. */

@@ -196,7 +196,7 @@ export class ResponsesReply implements WireReply {
   /** Returns the data that the provider needs back, in its order. Undefined if the message contains everything. */
   #extra(): Json | undefined {
     const items = [...this.#items].sort(([a], [b]) => a - b).flatMap(([, item]) => (isLost(item) ? [] : [item]));
-    // The provider refuses reasoning without the item that it led to, as where a limit cut the reply.
+    // The provider refuses reasoning that no other item follows. A limit can cut a reply there.
     while (items.at(-1)?.type === 'reasoning') items.pop();
     if (items.every(isOwn)) return undefined;
     return extraOfBlocks(this.#provider, items.flatMap(blockOf));

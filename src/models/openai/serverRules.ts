@@ -1,6 +1,6 @@
 /**
- * The rules by which servers and models refuse a request that others accept. Invariant: an id that has the form stays
- * unchanged, and so does a signature.
+ * Servers and models that refuse requests which others accept, and the changes that they need. Invariant: an id of the right
+ * form and an existing signature stay unchanged.
  */
 import { isHostOf } from '../wire/vendorConnection.ts';
 

@@ -46,7 +46,7 @@ export async function includedByFiles(directory: string): Promise<string[]> {
   });
 }
 
-/** The same for all directories above. */
+/** The patterns of names that the ignore files of all directories above include. */
 export async function includedAbove(directory: string): Promise<string[]> {
   const patterns: string[] = [];
   for (let below = directory, above = dirname(below); above !== below; below = above, above = dirname(above))

@@ -186,7 +186,8 @@ export class ScriptRun {
   }
 
   /**
-   * The result of the last run that began, or that of a `resume()` which began none. A closed conversation gives it too.
+   * The result of the last run that began. If no run began, it is the result of the last `resume()`. It can be read after the
+   * conversation is closed.
    */
   async resultAtEnd(): Promise<RunResult | undefined> {
     const { log } = this;
