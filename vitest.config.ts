@@ -4,18 +4,19 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { HANG_MS, proves } from './test/support/tier.ts';
 
 /** What replaces modules or system calls, or counts what its process holds: each file has a process of its own. */
-const APART = [
+export const APART = [
   'test/package/*.test.ts',
   'test/content/withoutSharp.test.ts',
+  'test/cli/interactive/{drawnTerminal,lineTerminal}.test.ts',
   'test/cli/runCommand.test.ts',
   'test/client/releasedAnswers.test.ts',
   'test/hostile/timeAndProcess.test.ts',
-  'test/inspect/{channel,page/*}.test.ts',
-  'test/models/{listedPrices,openaiAbort}.test.ts',
-  'test/restate/worker.test.ts',
+  'test/inspect/{channel,handlerStreams,page/*}.test.ts',
+  'test/models/{everyEnd,listedPrices,openaiAbort}.test.ts',
+  'test/restate/{notifyHub,watchers,worker}.test.ts',
   'test/scenarios/garbage.test.ts',
   'test/stores/jsonl{FullDisk,Links,Races,Refusals,Rows,Size}.test.ts',
-  'test/stores/postgres/{betweenProcesses,leases,storeParts}.test.ts',
+  'test/stores/postgres/{betweenProcesses,leases,queries,storeParts}.test.ts',
   'test/testing/smallTools.test.ts',
   'test/tools/coding/{bashOutput,grep,processTree,webPages}.test.ts',
 ];

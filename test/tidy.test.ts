@@ -7,6 +7,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { chartRows } from '../machines/policyRows.ts';
+import { APART } from '../vitest.config.ts';
 import { DOORS, HOUSE, LEAVES, NODE_ONLY, PACKAGES } from './support/rooms.ts';
 
 const root = resolve(import.meta.dirname, '..');
@@ -234,6 +235,16 @@ describe('budgets', () => {
       /^(ride|stub|situation|tape|lenient|shortForms|sentBack|keptFields|abortGate|acts|bench|place|drawn|ends|living|driving|told|covered|deciding|standing|given|data|misc|helpers?|utils?|common|stuff)\.(tsx?|mjs)$/;
     const files = [...machines, ...src, ...page, ...tests, ...scripts];
     expect(files.filter((file) => unclear.test(basename(file).replace('.test.', '.')))).toEqual([]);
+  });
+
+  it('a test file that counts the timers of its process shares the process with no other file', () => {
+    const patterns = APART.map((glob) => glob.replace(/[.]/g, '\\.').replace(/\*/g, '[^/]*'));
+    const alone = new RegExp(
+      `^(${patterns.join('|').replace(/\{([^}]*)\}/g, (_, names) => `(${names.replaceAll(',', '|')})`)})$`,
+    );
+    const counting = tests.filter((file) => read(file).includes('vi.getTimer' + 'Count('));
+    expect(counting.length).toBeGreaterThan(10);
+    expect(counting.filter((file) => !alone.test(file))).toEqual([]);
   });
 
   it('every function keeps to 60 lines', () => {
